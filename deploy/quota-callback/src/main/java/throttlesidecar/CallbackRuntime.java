@@ -114,7 +114,7 @@ final class CallbackRuntime {
         figures = new CallbackFigures(
                 nodeId, () -> this.settings, enforcement, connections, refusals, reader);
         poller = new OwnVolumePoller(
-                settings.logDirs, OwnVolumePoller.Disk.SYSTEM, reader::isOfVolumes, reader::see,
+                settings.logDirs, OwnVolumePoller.Disk.SYSTEM, reader::needsTopics, reader::see,
                 enforcement::failed);
     }
 

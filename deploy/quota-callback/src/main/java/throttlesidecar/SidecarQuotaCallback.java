@@ -22,7 +22,8 @@ import throttlesidecar.throttling.TagSet;
  * client.quota.callback.class}. While the factor is 1.0, or the callback is switched off, Kafka's own
  * quotas apply.
  *
- * <p>Kafka calls most methods for each request, on its request threads, so they use no lock and no I/O.
+ * <p>Kafka calls most methods for each request, on its request threads, so they use no I/O, and no lock but short
+ * ones while a throttle applies.
  * Another thread reads the sidecar, see {@link CallbackRuntime}.
  *
  * <p>On a dedicated controller the callback is off, whatever the settings. Some platforms, such as
@@ -128,7 +129,7 @@ public final class SidecarQuotaCallback implements ClientQuotaCallback, Reconfig
                 && renewed.getAndSet(type.ordinal(), changes) != changes;
     }
 
-    @Override
+    /** For Kafka before 5.0, which removes the method; hence no annotation. */
     public boolean updateClusterMetadata(Cluster cluster) {
         return false;
     }

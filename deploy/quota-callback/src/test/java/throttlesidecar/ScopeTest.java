@@ -162,11 +162,11 @@ class ScopeTest {
     }
 
     /**
-     * If all clients share one principal object, as ANONYMOUS, the topics of a client's last request
-     * count.
+     * If all clients share one principal object, as ANONYMOUS, a client's requests can't be told from
+     * those of others with its client-id. All are in scope once one was, until the scope changes.
      */
     @Test
-    void withoutLoginsAClientCountsAsItsLastRequest() {
+    void withoutLoginsNobodyEscapesBetweenOthersRequests() {
         runs();
         apply(0.0, of("full"));
         assertTrue(admits("old", KafkaPrincipal.ANONYMOUS, "free"));
@@ -174,6 +174,12 @@ class ScopeTest {
         assertTrue(admits("old", KafkaPrincipal.ANONYMOUS, "full"));
         assertTrue(charge(KafkaPrincipal.ANONYMOUS) > 0);
         assertTrue(charge(KafkaPrincipal.ANONYMOUS) > 0);
+        assertTrue(admits("old", KafkaPrincipal.ANONYMOUS, "free"));
+        assertTrue(charge(KafkaPrincipal.ANONYMOUS) > 0);
+        apply(0.0, of("full"));
+        assertTrue(admits("old", KafkaPrincipal.ANONYMOUS, "free"));
+        assertTrue(charge(KafkaPrincipal.ANONYMOUS) > 0, "the scope is the same");
+        apply(0.0, of("fuller"));
         assertTrue(admits("old", KafkaPrincipal.ANONYMOUS, "free"));
         assertEquals(0, charge(KafkaPrincipal.ANONYMOUS));
     }

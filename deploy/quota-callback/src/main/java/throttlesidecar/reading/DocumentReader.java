@@ -173,10 +173,11 @@ final class DocumentReader {
             case "disabled":
             case "shadow":
                 return Document.Source.OPERATOR;
-            case "fallback":
-                return Document.Source.NONE;
-            default:
+            case "observation":
                 return Document.Source.OBSERVATION;
+            default:
+                // The fallback, or a source of a later version, of which nothing is known.
+                return Document.Source.NONE;
         }
     }
 

@@ -280,10 +280,13 @@ final class ReaderState {
                 : TimeUnit.NANOSECONDS.toMillis(nowNanos - known.atNanos);
     }
 
-    /** Whether only clients are throttled that write to full volumes, by the limits in use. */
-    boolean isOfVolumes() {
+    /** Whether a volume is, or may still count as, too full, and only those are throttled that write to it. */
+    boolean needsTopics(Volume volume) {
         Limits known = limits;
-        return known != null && known.document.isOfVolumes;
+        return known != null
+                && known.document.isOfVolumes
+                && known.document.limit != null
+                && known.document.limit.isReached(volume, true);
     }
 
     /** How many requests had no valid answer. */

@@ -141,8 +141,8 @@ public final class SidecarReader implements AutoCloseable {
         return state.limitsAgeMs(clocks.nanos());
     }
 
-    public boolean isOfVolumes() {
-        return state.isOfVolumes();
+    public boolean needsTopics(Volume volume) {
+        return state.needsTopics(volume);
     }
 
     public long failures() {

@@ -5,11 +5,12 @@ import org.apache.logging.log4j.LogManager;
 import org.apache.logging.log4j.core.Filter;
 import org.apache.logging.log4j.core.LogEvent;
 import org.apache.logging.log4j.core.LoggerContext;
+import org.apache.logging.log4j.core.config.Configuration;
 import org.apache.logging.log4j.core.config.LoggerConfig;
 import org.apache.logging.log4j.core.filter.AbstractFilter;
 import org.apache.logging.log4j.core.filter.CompositeFilter;
 
-/** The logging of Kafka 4. The filter is added to the configuration of KafkaApis' logger. */
+/** The logging of Kafka 4. Each configured logger gets the filter, wherever Kafka logs refusals. */
 final class Log4j2 extends RefusalLog {
     private static final Filter FILTER = new NoRefusals();
 
@@ -27,7 +28,13 @@ final class Log4j2 extends RefusalLog {
         if (!(context instanceof LoggerContext)) {
             return false;
         }
-        LoggerConfig config = ((LoggerContext) context).getConfiguration().getLoggerConfig(LOGGER);
+        Configuration configuration = ((LoggerContext) context).getConfiguration();
+        configuration.getLoggers().values().forEach(Log4j2::addTo);
+        addTo(configuration.getRootLogger());
+        return true;
+    }
+
+    private static void addTo(LoggerConfig config) {
         if (!has(config.getFilter())) {
             synchronized (FILTER) {
                 if (!has(config.getFilter())) {
@@ -35,7 +42,6 @@ final class Log4j2 extends RefusalLog {
                 }
             }
         }
-        return has(config.getFilter());
     }
 
     private static boolean has(Filter filter) {

@@ -212,7 +212,7 @@ public final class Refusals {
         Settings now = terms.get();
         boolean isInScope = scope.has(actions, results);
         if (!scope.isAll()) {
-            enforcement.noteScope(principal, clientId, isInScope);
+            enforcement.noteScope(principal, clientId, scope, isInScope);
         }
         String name = principal.getName();
         boolean onlyExcluded = !Scope.writesToAny(actions, results, topic -> !now.excludesTopic(topic));
@@ -281,7 +281,7 @@ public final class Refusals {
         if (mutes) {
             Mute.next(principal, clientId);
         }
-        throw new RefusedException(
+        throw log.refusal(
                 "Producers to this broker are throttled by throttle-sidecar: " + reason.words
                         + ". This request was not appended and can be sent again. The operators of the"
                         + " cluster know the reason.");
@@ -300,6 +300,7 @@ public final class Refusals {
         boolean stops = enforcement.throttles().isStopping;
         if (stops && !wasStopping) {
             mostRefused.clear();
+            log.begin();
             if (!connections.hasAuthorizer()) {
                 journal.info(
                         "Producers are throttled by pauses only, which can't stop clients that open new"

@@ -14,7 +14,29 @@ import org.apache.kafka.common.errors.NotEnoughReplicasException;
 public final class RefusedException extends NotEnoughReplicasException {
     private static final long serialVersionUID = 1L;
 
-    public RefusedException(String message) {
+    private final transient Runnable logged;
+
+    /**
+     * An exception for one request.
+     *
+     * @param logged runs whenever the exception is written to a log.
+     */
+    public RefusedException(String message, Runnable logged) {
         super(message);
+        this.logged = logged;
+    }
+
+    /** Loggers call this; Kafka does not. */
+    @Override
+    public StackTraceElement[] getStackTrace() {
+        logged.run();
+        return super.getStackTrace();
+    }
+
+    /** As {@link #getStackTrace}. */
+    @Override
+    public String toString() {
+        logged.run();
+        return super.toString();
     }
 }

@@ -98,7 +98,9 @@ public final class Enforcement {
             users.put(user, next(before, user, factor, now, nanos, rates));
         });
         // Clients that were not throttled have no ramp after the throttle.
-        Scope scope = factors.global < 1.0 ? factors.scope : old.scope;
+        // An equal scope is the same object, by which requests are noted.
+        boolean isSame = factors.global >= 1.0 || factors.scope.equals(old.scope);
+        Scope scope = isSame ? old.scope : factors.scope;
         ActiveThrottles next = new ActiveThrottles(factors, all, users, now, scope);
         if (old.scope.isAll() && !next.scope.isAll()) {
             scopedRequests.begin(nanos);
@@ -279,9 +281,9 @@ public final class Enforcement {
         return state.scope.isAll() ? "" : clientsInScope.toString();
     }
 
-    /** Notes a request that was authorized while the scope is not all. */
-    public void noteScope(KafkaPrincipal principal, String clientId, boolean isInScope) {
-        scopedRequests.note(principal, clientId, isInScope);
+    /** Notes a request that was authorized while a scope applies, which is not all. */
+    public void noteScope(KafkaPrincipal principal, String clientId, Scope scope, boolean isInScope) {
+        scopedRequests.note(principal, clientId, scope, isInScope);
     }
 
     /** As {@link ActiveThrottles#admits}, now. */

@@ -1,7 +1,9 @@
 package throttlesidecar.throttling;
 
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import throttlesidecar.decision.Scope;
 import throttlesidecar.support.Recent;
 
 /**
@@ -10,8 +12,8 @@ import throttlesidecar.support.Recent;
  *
  * <p>The link between the two is the request's own principal object: with SASL and mTLS, Kafka builds
  * one for each request. On listeners without logins all requests share the object ANONYMOUS, and a
- * custom principal builder may keep one object for each user. There, the last noted request of the same
- * object and client-id counts.
+ * custom principal builder may keep one object for each user. There, requests can't be told from each
+ * other: once one was in scope, all of the same object and client-id are, until the scope changes.
  *
  * <p>A request that was authorized before the scope applied, and is charged afterwards, is out of
  * scope: it has landed, and a pause would be useless if its client writes elsewhere. After {@link
@@ -24,7 +26,11 @@ final class ScopedRequests {
     /** The most requests in progress that are noted; beyond it, the oldest count as in scope. */
     static final int MOST = 65_536;
 
-    private final Recent<Key, Boolean> noted = new Recent<>(MOST);
+    /** Stands for the scope of a request that is in none. */
+    private static final Scope OUT = Scope.of(Set.of());
+
+    /** The scope that each request was in, or OUT. */
+    private final Recent<Key, Scope> noted = new Recent<>(MOST);
     private volatile long sinceNanos;
 
     private static final class Key {
@@ -60,18 +66,21 @@ final class ScopedRequests {
         noted.clear();
     }
 
-    void note(KafkaPrincipal principal, String clientId, boolean isInScope) {
+    void note(KafkaPrincipal principal, String clientId, Scope scope, boolean isInScope) {
         Key key = new Key(principal, clientId);
-        Boolean last = noted.get(key);
-        if (last == null || last != isInScope) {
+        Scope last = noted.get(key);
+        Scope next = isInScope ? scope : OUT;
+        if (last != scope && last != next) {
             noted.remove(key);
-            noted.put(key, isInScope);
+            noted.put(key, next);
         }
     }
 
     /** Whether a request that is charged writes to a topic in scope. */
     boolean isInScope(KafkaPrincipal principal, String clientId, long nanos) {
-        Boolean known = noted.get(new Key(principal, clientId));
-        return known == null ? nanos - sinceNanos > TimeUnit.MILLISECONDS.toNanos(UNDER_WAY_MS) : known;
+        Scope known = noted.get(new Key(principal, clientId));
+        return known == null
+                ? nanos - sinceNanos > TimeUnit.MILLISECONDS.toNanos(UNDER_WAY_MS)
+                : known != OUT;
     }
 }

@@ -8,8 +8,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
-import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
+import java.util.function.Predicate;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import javax.management.JMException;
@@ -80,7 +80,7 @@ public final class OwnVolumePoller implements AutoCloseable {
 
     private final List<String> logDirs;
     private final Disk disk;
-    private final BooleanSupplier lists;
+    private final Predicate<Volume> matters;
     private final Consumer<Map<String, Volume>> seen;
     private final Repeated thread;
     private final Map<String, Volume> last = new TreeMap<>();
@@ -90,15 +90,15 @@ public final class OwnVolumePoller implements AutoCloseable {
     /**
      * A poller that begins with {@link #start}.
      *
-     * @param lists whether the topics on the volumes matter.
+     * @param matters whether the topics on a volume matter; listing them reads a folder of all partitions.
      * @param seen receives the volumes by log dir, on the poller's thread, without those that are
      *     offline; for a log dir that could not be read, its last reading.
      * @param failed receives errors.
      */
     public OwnVolumePoller(
-            List<String> logDirs, Disk disk, BooleanSupplier lists,
+            List<String> logDirs, Disk disk, Predicate<Volume> matters,
             Consumer<Map<String, Volume>> seen, Consumer<Throwable> failed) {
-        this.lists = lists;
+        this.matters = matters;
         this.logDirs = List.copyOf(logDirs);
         this.disk = disk;
         this.seen = seen;
@@ -125,8 +125,7 @@ public final class OwnVolumePoller implements AutoCloseable {
             if (disk.isOffline(logDir)) {
                 last.remove(logDir);
             } else if (volume != null) {
-                boolean matters = lists.getAsBoolean();
-                Scope scope = matters ? scopes.computeIfAbsent(logDir, this::list) : Scope.ALL;
+                Scope scope = matters.test(volume) ? scopes.computeIfAbsent(logDir, this::list) : Scope.ALL;
                 last.put(logDir, new Volume(volume.availableBytes, volume.totalBytes, scope));
             }
         }

@@ -64,6 +64,8 @@ class DocumentReaderTest {
         Document none = read("{\"factor\":1,\"valid_for_ms\":1,\"limit\":null,\"source\":\"fallback\"}");
         assertNull(none.limit);
         assertEquals(Document.Source.NONE, none.source);
+        Document later = read("{\"factor\":1,\"valid_for_ms\":1,\"source\":\"of a later version\"}");
+        assertEquals(Document.Source.NONE, later.source);
         assertThrows(WrongAnswer.class, () -> read("{\"factor\":1,\"valid_for_ms\":1,\"stop\":1}"));
     }
 

@@ -397,7 +397,7 @@ class SourcesTest {
         boolean[] isAsked = {false};
         List<Map<String, Volume>> seen = new ArrayList<>();
         OwnVolumePoller poller =
-                new OwnVolumePoller(List.of("/a", "/b"), disk, () -> isAsked[0], seen::add, e -> {});
+                new OwnVolumePoller(List.of("/a", "/b"), disk, volume -> isAsked[0], seen::add, e -> {});
         poller.look();
         assertTrue(seen.get(0).get("/a").scope.isAll());
         isAsked[0] = true;
@@ -411,6 +411,19 @@ class SourcesTest {
         poller.look();
         poller.look();
         assertEquals(Scope.of(Set.of("z")), seen.get(4).get("/a").scope);
+    }
+
+    /** Topics are listed only of volumes that are too full, or may still count as such. */
+    @Test
+    void listsOnlyFullVolumes() throws Exception {
+        assertFalse(state.needsTopics(volume(0)), "no limit is known");
+        String json = "{\"factor\":1.0,\"valid_for_ms\":300000,\"release_margin\":20,%s"
+                + "\"limit\":{\"type\":\"min_available_bytes\",\"value\":100}}";
+        own(modified(DocumentReader.read(String.format(json, "").getBytes(StandardCharsets.UTF_8)), "\"t\"", Leak.WHOLE, 0));
+        assertFalse(state.needsTopics(volume(0)), "all clients are throttled");
+        own(modified(DocumentReader.read(String.format(json, "\"scope\":\"volume\",").getBytes(StandardCharsets.UTF_8)), "\"t\"", Leak.WHOLE, 0));
+        assertTrue(state.needsTopics(volume(120)));
+        assertFalse(state.needsTopics(volume(121)));
     }
 
     /**
@@ -501,7 +514,7 @@ class SourcesTest {
         Map<String, Volume> disks = new HashMap<>(Map.of("/a", volume(5)));
         List<Map<String, Volume>> seen = new ArrayList<>();
         OwnVolumePoller poller = new OwnVolumePoller(
-                        List.of("/a", "/b"), disks::get, () -> false, seen::add, e -> {});
+                        List.of("/a", "/b"), disks::get, volume -> false, seen::add, e -> {});
         poller.look();
         disks.remove("/a");
         disks.put("/b", volume(7));
@@ -528,7 +541,7 @@ class SourcesTest {
                     }
                 };
         OwnVolumePoller poller =
-                new OwnVolumePoller(List.of("/a", "/b"), disk, () -> false, state::onReadings, e -> {});
+                new OwnVolumePoller(List.of("/a", "/b"), disk, volume -> false, state::onReadings, e -> {});
         own(says("observation", 0.0, 0));
         poller.look();
         offline.add("/a");
@@ -574,7 +587,7 @@ class SourcesTest {
             throw new OutOfMemoryError("Java heap space");
         };
         OwnVolumePoller poller =
-                new OwnVolumePoller(List.of("/a"), disk, () -> false, seen -> {}, errors::add);
+                new OwnVolumePoller(List.of("/a"), disk, volume -> false, seen -> {}, errors::add);
         poller.start();
         assertTrue(looks.await(10, TimeUnit.SECONDS));
         poller.close();

@@ -20,12 +20,13 @@ import org.apache.logging.log4j.core.config.Configuration;
 import org.apache.logging.log4j.core.config.Configurator;
 import org.apache.logging.log4j.core.config.DefaultConfiguration;
 import org.apache.logging.log4j.core.config.Property;
+import org.apache.logging.log4j.core.layout.PatternLayout;
 import org.junit.jupiter.api.Test;
 
 /** Only refusals are kept out of a broker's log, with either logging library. */
 class RefusalLogTest {
     private static final String APIS = "kafka.server.KafkaApis";
-    private static final RefusedException REFUSED = new RefusedException("refused");
+    private static final RefusedException REFUSED = new RefusedException("refused", () -> {});
     private static final Exception REAL = new NotEnoughReplicasException("real");
 
     private final List<String> written = new ArrayList<>();
@@ -37,6 +38,7 @@ class RefusalLogTest {
                 new AbstractAppender("test", null, null, true, Property.EMPTY_ARRAY) {
                     @Override
                     public void append(LogEvent event) {
+                        PatternLayout.newBuilder().withPattern("%m %xEx").build().toSerializable(event);
                         written.add(event.getMessage().getFormattedMessage());
                     }
                 };
@@ -56,7 +58,8 @@ class RefusalLogTest {
         Configuration before = context.getConfiguration();
         try {
             written(context);
-            RefusalLog log = RefusalLog.ofBroker();
+            assertFalse(RefusalLog.ofBroker().isFiltered(), "Kafka would log with another library");
+            RefusalLog log = RefusalLog.of(LogManager.getLogger(APIS)::error);
             assertInstanceOf(Log4j2.class, log);
             assertTrue(log.isFiltered());
             org.apache.logging.log4j.Logger apis = LogManager.getLogger(APIS);
@@ -66,7 +69,10 @@ class RefusalLogTest {
             assertEquals(List.of("two", "three"), written);
 
             written(context);
-            LogManager.getLogger(APIS).error("without the filter", REFUSED);
+            LogManager.getLogger("another.Apis").error("without the filter", log.refusal("no"));
+            assertFalse(log.isFiltered(), "a refusal was logged");
+            log.begin();
+            assertTrue(log.isFiltered());
             log.filter();
             LogManager.getLogger(APIS).error("with it", REFUSED);
             assertEquals(List.of("two", "three", "without the filter"), written);
@@ -89,6 +95,7 @@ class RefusalLogTest {
         class ScopedRequests extends AppenderSkeleton {
             @Override
             protected void append(LoggingEvent event) {
+                event.getThrowableStrRep();
                 written.add(String.valueOf(event.getMessage()));
             }
 
@@ -120,9 +127,11 @@ class RefusalLogTest {
             assertEquals(List.of("two", "two", "three", "three"), written);
 
             apis.addAppender(new ScopedRequests());
+            apis.error("without the filter", log.refusal("no"));
+            assertFalse(log.isFiltered(), "a refusal was logged");
             log.filter();
             apis.error("four", REFUSED);
-            assertEquals(4, written.size());
+            assertEquals(5, written.size());
         } finally {
             root.removeAllAppenders();
             apis.removeAllAppenders();
