@@ -124,3 +124,4 @@ async def test_dead_letters_land_in_a_throttle_and_at_the_stop_line(
         sidecar.decide(0.0, stops=True)
         await seen("all are refused", below_the_stop_line, lambda refused: refused > 0)
         assert ["3", "4"] == [await reject() for _ in range(2)]
+        assert (await figures())["RefusalLogFiltered"] is True

@@ -11,6 +11,7 @@ import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import throttlesidecar.decision.Scope;
+import throttlesidecar.observability.Journal;
 import throttlesidecar.refusal.BrokerConnections;
 import throttlesidecar.refusal.Connections;
 import throttlesidecar.refusal.Refusals;
@@ -86,7 +87,7 @@ final class AuthorizedRequests {
             LOG.info(
                     "Connections of {} from {} to the listener between brokers are a broker's own: they are"
                             + " neither refused nor throttled",
-                    request.principal(), request.clientAddress());
+                    Journal.line(request.principal().toString()), request.clientAddress());
         }
     }
 

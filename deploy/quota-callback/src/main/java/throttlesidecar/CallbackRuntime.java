@@ -166,17 +166,17 @@ final class CallbackRuntime {
     }
 
     private void open() {
+        tagSets.enforcement(enforcement);
         String failure;
         try {
             failure = selfTest.get();
+            tagSets.forEach(null, tagSets::install);
         } catch (LinkageError moved) {
             failure = moved.toString();
         }
         if (failure != null) {
             enforcement.faults().found(Faults.Kind.SELF_TEST, failure);
         }
-        tagSets.enforcement(enforcement);
-        tagSets.forEach(null, tagSets::install);
         connections.refusals(refusals);
         try {
             MBeanServer server = ManagementFactory.getPlatformMBeanServer();

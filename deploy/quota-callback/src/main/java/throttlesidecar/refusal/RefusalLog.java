@@ -35,7 +35,6 @@ public abstract class RefusalLog {
         return new RefusedException(message, () -> isLogged = true);
     }
 
-
     /** A throttle begins: forgets what was logged in the last one. */
     final void begin() {
         isLogged = false;
