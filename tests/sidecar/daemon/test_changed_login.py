@@ -112,7 +112,35 @@ async def test_brokers_that_follow_a_file_much_later(
     assert 1 == len(said), caplog.messages
     scene.brokers("second")
     assert await scene.poll() is None
+    assert 1 == caplog.text.count("accepts the new password, certificate and key")
     assert "first" not in caplog.text
+
+
+class Follows(dict[str, str]):
+    """What a broker accepts: the first password once more, and then the second one."""
+
+    asked = 0
+
+    def get(self, *_: object) -> str:
+        self.asked += 1
+        return "first" if self.asked == 1 else "second"
+
+
+async def test_a_broker_that_follows_between_two_logins(scene: Scene) -> None:
+    """It refuses the new password and then the former one, and the new one is tried again."""
+    scene.file("second")
+    await scene.looks()
+    scene.cluster.users = users = Follows(ann="")
+    scene.log_in_again()
+    assert await scene.poll() is None
+    assert users.asked > 2
+
+
+async def test_files_that_follow_before_the_first_login(scene: Scene) -> None:
+    """A login that is refused reads the files at once, so that not even one poll fails."""
+    scene.brokers("second")
+    scene.file("second")
+    assert await scene.poll() is None
 
 
 async def test_a_file_that_follows_brokers_much_later(scene: Scene) -> None:
