@@ -162,6 +162,24 @@ async def test_brokers_that_change_once_neither_password_works(scene: Scene) -> 
     assert await scene.poll() is None
 
 
+@pytest.mark.parametrize(("after_s", "waits"), [(0.0, False), (601.0, True)])
+async def test_pauses_grow_again_ten_minutes_after_a_change(
+    scene: Scene, after_s: float, waits: bool
+) -> None:
+    """A password that is wrong for long is not tried at each poll."""
+    scene.file("third")
+    await scene.looks()
+    scene.brokers("second")
+    scene.clock.now += after_s
+    broker = scene.cluster.brokers[0]
+    logins = set()
+    for _ in range(8):
+        before = broker.connected
+        assert FailureKind.AUTHENTICATION is await scene.poll()
+        logins.add(broker.connected - before)
+    assert waits is (0 in logins)
+
+
 async def test_a_password_that_never_worked_is_not_the_former_one(scene: Scene) -> None:
     """A file is corrected before brokers follow: the password that works is still used."""
     for password in ("mistyped", "second"):
