@@ -112,7 +112,35 @@ async def test_brokers_that_follow_a_file_much_later(
     assert 1 == len(said), caplog.messages
     scene.brokers("second")
     assert await scene.poll() is None
+    assert 1 == caplog.text.count("accepts the new password, certificate and key")
     assert "first" not in caplog.text
+
+
+class Follows(dict[str, str]):
+    """What a broker accepts: the first password once more, and then the second one."""
+
+    asked = 0
+
+    def get(self, *_: object) -> str:
+        self.asked += 1
+        return "first" if self.asked == 1 else "second"
+
+
+async def test_a_broker_that_follows_between_two_logins(scene: Scene) -> None:
+    """It refuses the new password and then the former one, and the new one is tried again."""
+    scene.file("second")
+    await scene.looks()
+    scene.cluster.users = users = Follows(ann="")
+    scene.log_in_again()
+    assert await scene.poll() is None
+    assert users.asked > 2
+
+
+async def test_files_that_follow_before_the_first_login(scene: Scene) -> None:
+    """A login that is refused reads the files at once, so that not even one poll fails."""
+    scene.brokers("second")
+    scene.file("second")
+    assert await scene.poll() is None
 
 
 async def test_a_file_that_follows_brokers_much_later(scene: Scene) -> None:
@@ -132,6 +160,24 @@ async def test_brokers_that_change_once_neither_password_works(scene: Scene) -> 
         assert FailureKind.AUTHENTICATION is await scene.poll()
     scene.brokers("third")
     assert await scene.poll() is None
+
+
+@pytest.mark.parametrize(("after_s", "waits"), [(0.0, False), (601.0, True)])
+async def test_pauses_grow_again_ten_minutes_after_a_change(
+    scene: Scene, after_s: float, waits: bool
+) -> None:
+    """A password that is wrong for long is not tried at each poll."""
+    scene.file("third")
+    await scene.looks()
+    scene.brokers("second")
+    scene.clock.now += after_s
+    broker = scene.cluster.brokers[0]
+    logins = set()
+    for _ in range(8):
+        before = broker.connected
+        assert FailureKind.AUTHENTICATION is await scene.poll()
+        logins.add(broker.connected - before)
+    assert waits is (0 in logins)
 
 
 async def test_a_password_that_never_worked_is_not_the_former_one(scene: Scene) -> None:

@@ -184,7 +184,7 @@ async def test_a_file_that_can_not_be_used_changes_nothing(
     assert str(scene.volume.folder / name) in message
     assert "correct the files" in message
     scene.changes(**{name: good})
-    await scene.looks()
+    await scene.looks(4)
     assert 1 == len(scene.part.passwords)
     assert 2 == len(caplog.messages)
 
