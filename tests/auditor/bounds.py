@@ -43,7 +43,8 @@ def recovery_s(setup: Setup, brokers: int) -> float:
 def leaked_bytes(setup: Setup, for_s: float) -> float:
     """What lands while all brokers throttle: one request of each connection in each pause, and 1 %.
 
-    One request more of each connection is on its way when the throttle begins.
+    One request more of each connection is on its way when the throttle begins, and another one
+    lands when leaders move, since a new leader begins a throttle.
     """
-    requests = setup.once_bytes * (1.0 + for_s / setup.pause_s)
+    requests = setup.once_bytes * (2.0 + for_s / setup.pause_s)
     return requests + LEAK * setup.most_bytes_per_s * for_s

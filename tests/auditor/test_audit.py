@@ -190,7 +190,7 @@ def test_a_client_that_waits_longer() -> None:
 
 
 def test_appends_while_all_throttle() -> None:
-    """3 MB at once, 3 MB in each 4 s and 1 % of 10 MB/s."""
+    """6 MB at once, 3 MB in each 4 s and 1 % of 10 MB/s."""
     assert broken(made(appends=lambda second: second * 0.8 * MB)) == []
     trace = made(appends=lambda second: second * 2.0 * MB)
     assert [claim for _, claim in broken(trace)] == ["little is appended while all throttle"]
@@ -203,7 +203,7 @@ def test_the_numbers_of_the_page() -> None:
     assert reaction_s(replace(SETUP, asks_all=True), 3) == 31.0
     assert recovery_s(SETUP, 3) == 89.0
     assert recovery_s(replace(SETUP, soft_bytes=200 * MB), 3) == 159.0
-    assert leaked_bytes(SETUP, 8.0) == 3 * 3 * MB + 0.8 * MB
+    assert leaked_bytes(SETUP, 8.0) == 4 * 3 * MB + 0.8 * MB
 
 
 def test_a_trace_is_read_as_written(tmp_path: Path) -> None:

@@ -30,7 +30,6 @@ class Setup:
         asks_all: whether each callback asks all sidecars, and not only its own.
         most_bytes_per_s: the most that all clients write together, as while they catch up.
         once_bytes: one request of each connection.
-        apart_bytes: the difference between two volumes, since retention deletes whole segments.
         is_bounded: whether the bytes have a bound: no client opens a connection for each request,
             or brokers have the authorizer.
     """
@@ -46,7 +45,6 @@ class Setup:
     pause_s: float = 4.0
     emergency_pause_s: float = 300.0
     asks_all: bool = False
-    apart_bytes: float = 0.0
     is_bounded: bool = True
 
     @property

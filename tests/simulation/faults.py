@@ -109,7 +109,7 @@ class Fault:
 
     @property
     def concerns(self) -> str:
-        """Whom it befalls: a broker, a sidecar or its operator, all brokers, the controller, the zones."""
+        """Whom it befalls: a broker, a sidecar or its operator, or all of a kind."""
         if self.kind in _OF_ALL:
             return _OF_ALL[self.kind]
         if self.kind in _OF_OPERATORS:
