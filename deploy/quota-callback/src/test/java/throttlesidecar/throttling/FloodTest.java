@@ -75,7 +75,7 @@ class FloodTest {
         double sum = 0;
         for (int second = 0; second < 10 + 4; second++) {
             double now = all.send(1000);
-            double line = before * (1.0 + second / 60.0);
+            double line = before * (1.25 + second / 60.0);
             // Rates are measured up to a tenth too high, and a second may have one more request at
             // either end.
             assertTrue(now <= 1.1 * line + 2 * bytes, second + ": " + now + " of " + before);
@@ -85,7 +85,7 @@ class FloodTest {
         // By now, the clients' pauses are over.
         assertTrue(sum / 5 >= 0.9 * before, sum / 5 + " of " + before);
         // The rest of the backlog comes faster and faster, and finally without a limit.
-        assertTrue(all.send(5000) <= 1.4 * before);
+        assertTrue(all.send(5000) <= 1.65 * before);
         all.send(4 * rig.rampMs);
         apply(1.0);
         assertEquals(Throttle.Mode.FREE, rig.enforcement.figures().mode);
@@ -116,7 +116,8 @@ class FloodTest {
         apply(1.0);
         all.send(5000);
         double after = all.send(5000);
-        assertEquals(before, after, 0.1 * before);
+        // They have a backlog, and the pace is a quarter above their rate and rising.
+        assertEquals(1.35 * before, after, 0.1 * before);
     }
 
     @Test

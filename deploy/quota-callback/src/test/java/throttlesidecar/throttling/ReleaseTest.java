@@ -56,7 +56,7 @@ class ReleaseTest {
         // The client has a backlog, and would send ten times as fast.
         for (int second = 0; second < 5; second++) {
             double now = send("", 60e6, bytes, 1000);
-            assertTrue(now <= before * 1.2 + 2 * bytes, second + " s: " + now + " of " + before);
+            assertTrue(now <= before * 1.4 + 2 * bytes, second + " s: " + now + " of " + before);
         }
     }
 
@@ -76,9 +76,9 @@ class ReleaseTest {
         rig.enforcement.apply(factors(0.0));
         send("ann", 1e6, 10_000, 30_000);
         rig.enforcement.apply(factors(1.0));
-        assertEquals(1.1e6, send("ann", 60e6, 10_000, 1000), 1e5);
+        assertEquals(1.3e6, send("ann", 60e6, 10_000, 1000), 1e5);
         send("ann", 60e6, 10_000, 59_000);
-        assertEquals(2.2e6, send("ann", 60e6, 10_000, 1000), 2e5);
+        assertEquals(2.3e6, send("ann", 60e6, 10_000, 1000), 1e5);
         send("ann", 60e6, 10_000, 60_000);
         assertEquals(3e6, send("ann", 60e6, 10_000, 10_000), 1e5);
         clocks.pass(4 * rig.rampMs);
@@ -95,11 +95,11 @@ class ReleaseTest {
         send("bob", 1e5, 1000, 30_000);
         rig.enforcement.apply(factors(1.0));
         double begin = send("ann", 60e6, 10_000, 10_000);
-        assertEquals(1.08e5, begin, 0.15e5);
+        assertEquals(1.33e5, begin, 0.15e5);
         assertEquals(begin * 1.5, send("ann", 60e6, 10_000, 5000), 0.2e5);
         send("ann", 60e6, 10_000, 20_000);
-        // From 32 to 64 times as much, and the line: at 37.5 s 2^5.5 x 1.6.
-        assertEquals(7.3e6, send("ann", 60e6, 10_000, 5000), 1e6);
+        // From 32 to 64 times as much, and the line: at 37.5 s 2^5.5 x 1.9.
+        assertEquals(8.5e6, send("ann", 60e6, 10_000, 5000), 1e6);
         assertEquals(1.1e5, send("bob", 1e5, 1000, 10_000), 0.2e5, "the rate is the same as before");
     }
 
@@ -296,7 +296,7 @@ class ReleaseTest {
         send("ann", 60e6, 50_000, 30_000);
         rig.enforcement.apply(factors(1.0));
         send("ann", 60e6, 50_000, 5000);
-        assertEquals(1.12 * before, send("ann", 60e6, 50_000, 5000), 0.05 * before);
+        assertEquals(1.37 * before, send("ann", 60e6, 50_000, 5000), 0.05 * before);
     }
 
     @Test
