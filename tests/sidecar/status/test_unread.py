@@ -48,6 +48,15 @@ async def test_the_form_of_an_override() -> None:
     assert [] == CLAIM.findall(asked + form)
 
 
+async def test_the_form_of_a_release() -> None:
+    """It says that the volume fills, not that a throttle slows that now."""
+    async with full().client() as client:
+        asked = (await client.post("/override/confirm", data=ASKED | {"factor": "1"})).text
+    assert "5\u00a0B left and violates the limit" in asked.replace("5 B", "5\u00a0B")
+    assert "while producers are throttled" not in asked
+    assert [] == CLAIM.findall(asked.replace("nobody is throttled", ""))
+
+
 @pytest.mark.parametrize(
     ("refusals", "expected"),
     [(None, "Producers are throttled: "), (Refusals(), "Producers are refused: ")],
