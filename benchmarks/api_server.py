@@ -21,6 +21,7 @@ from sidecar.control.board import Board
 from sidecar.control.capability import Capability, Services
 from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.control.persistence import Persistence
+from sidecar.control.tokens import Tokens
 from sidecar.daemon.application import build_app
 from sidecar.daemon.capabilities import CAPABILITIES, build_all, prepare_all
 from sidecar.metrics.board_collector import build_registry
@@ -105,7 +106,7 @@ async def _serve(brokers: int, volumes: int) -> None:
 
     settings = load(environ={"SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S"}).settings
     failures = CapabilityFailures(CAPABILITIES)
-    services = Services(board, wall, lambda: None, persist, None, failures)
+    services = Services(board, wall, Tokens(None, board.now), persist, None, failures)
     others = build_all(prepare_all(settings), services)
     app = build_app(
         services,

@@ -24,6 +24,7 @@ from sidecar.control.board import Board
 from sidecar.control.capability import Capability, Services
 from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.control.persistence import Persistence
+from sidecar.control.tokens import Tokens
 from sidecar.daemon.application import build_app
 from sidecar.daemon.capabilities import CAPABILITIES, build_all, prepare_all
 from sidecar.metrics.board_collector import build_registry
@@ -291,7 +292,9 @@ async def _persist() -> Persistence:
 
 def _services(board: Board) -> Services:
     failures = CapabilityFailures(CAPABILITIES)
-    return Services(board, lambda steady_s: steady_s, lambda: None, _persist, None, failures)
+    return Services(
+        board, lambda steady_s: steady_s, Tokens(None, board.now), _persist, None, failures
+    )
 
 
 def _capabilities(services: Services) -> Sequence[Capability]:
