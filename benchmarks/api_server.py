@@ -106,7 +106,7 @@ async def _serve(brokers: int, volumes: int) -> None:
 
     settings = load(environ={"SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S"}).settings
     failures = CapabilityFailures(CAPABILITIES)
-    services = Services(board, wall, Tokens(None, lambda: 0.0), persist, None, failures)
+    services = Services(board, wall, Tokens(None, board.now), persist, None, failures)
     others = build_all(prepare_all(settings), services)
     app = build_app(
         services,

@@ -295,7 +295,7 @@ async def _persist() -> Persistence:
 def _services(board: Board) -> Services:
     failures = CapabilityFailures(CAPABILITIES)
     return Services(
-        board, lambda steady_s: steady_s, Tokens(None, lambda: 0.0), _persist, None, failures
+        board, lambda steady_s: steady_s, Tokens(None, board.now), _persist, None, failures
     )
 
 
