@@ -68,5 +68,5 @@ SCOPES: Final[Mapping[str, Scope]] = {
     "stop line": Scope(("roomy", "low", "stopped"), stop_line=True),
     "unreadable": Scope(("roomy", "full", UNREADABLE), depth=7),
     "offline": Scope(("roomy", "full", OFFLINE)),
-    "soft limit": Scope(("roomy", "soft"), soft_limit=True, depth=7),
+    "soft limit": Scope(("roomy", "soft"), soft_limit=True, depth=6),
 }
