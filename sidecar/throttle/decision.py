@@ -276,11 +276,7 @@ class VolumeLimit:
             return None
         # In observe mode and in a replay no broker applied the factor, so volumes filled as at 1.0.
         applied = self._decide(before, now).factor if self.is_enforced else 1.0
-        volumes = [
-            *memory.valid_volumes(self.rules.validity_s, now),
-            # A broker that restarts between the soft limit and the limit holds the factor.
-            *memory.retained_volumes(),
-        ]
+        volumes = list(memory.volumes_on_slope(self.rules.validity_s, now))
         return next_slope(memory.slope, volumes, self.rules.slope, applied, now)
 
     def forget(self, memory: Memory, broker_id: int, log_dir: str | None = None) -> Memory:

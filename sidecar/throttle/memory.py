@@ -286,12 +286,19 @@ class Memory:
         for broker_id in sorted(self.brokers):
             yield from self.brokers[broker_id].volumes
 
-    def retained_volumes(self) -> Iterator[VolumeState]:
-        """The volumes of brokers that are not active, without their fill rates of then."""
-        active = self.active
-        for broker_id, broker in self.brokers.items():
-            if broker_id not in active:
-                for state in broker.volumes:
+    def volumes_on_slope(self, validity_s: float, now: float) -> Iterator[VolumeState]:
+        """Every remembered volume, those that are not read now without their fill rates of then.
+
+        A rate that is old must not let the factor rise. Without a rate a volume below the soft
+        limit holds the factor: while its broker restarts, while its log dir has no sizes, and until
+        its broker answers again.
+        """
+        read = {id(state) for state in self.valid_volumes(validity_s, now)}
+        for broker in self.brokers.values():
+            for state in broker.volumes:
+                if id(state) in read and not broker.retained:
+                    yield state
+                else:
                     yield replace(state, fill=first_fill(state.read_at, state.volume.used_bytes))
 
     def valid_volumes(self, validity_s: float, now: float) -> Iterator[VolumeState]:

@@ -285,22 +285,36 @@ def test_without_a_cleaner_it_buys_time() -> None:
     assert reached > 5 * 111
 
 
-@pytest.mark.parametrize("lists_fenced", [True, False], ids=["fenced", "not listed"])
-def test_a_broker_that_restarts_on_the_slope_holds_the_factor(*, lists_fenced: bool) -> None:
-    """A rolling restart must not undo the soft limit, however long each broker is away."""
+@pytest.mark.parametrize(
+    "why", ["fenced", "not listed", "back but silent", "offline", "unreadable"]
+)
+def test_a_volume_that_is_not_read_on_the_slope_holds_the_factor(why: str) -> None:
+    """A rolling restart must not undo the soft limit, nor must a log dir without sizes.
+
+    The volume has emptied just before, so by its old fill rate the factor would rise.
+    """
     factors = VolumeLimit(Rules(MinAvailableBytes(10), 300.0, slope=SLOW), 1.0)
     memory = Memory()
-    now, free = 0.0, 40
-    for step in range(20):
-        now, free = 5.0 * step, 40 - step
+    now = 0.0
+    for step in range(22):
+        now, free = 5.0 * step, 40 - step if step < 20 else step
         seen = [reading(1, now, {"/d": 90}), reading(2, now, {"/d": free})]
         memory = factors.fold(memory, whole(now, seen))
     before = factors.decide(memory, now).factor
     assert before < 1.0
-    for _ in range(50):
+    for poll in range(50):
         now += 5.0
-        away = whole(now, [reading(1, now, {"/d": 90})], fenced=[2] if lists_fenced else None)
-        memory = factors.fold(memory, away)
+        other = reading(1, now, {"/d": 90})
+        away = {
+            "fenced": whole(now, [other], fenced=[2]),
+            "not listed": whole(now, [other], fenced=None),
+            "back but silent": whole(now, [other], silent=[2])
+            if poll
+            else whole(now, [other], fenced=[2]),
+            "offline": whole(now, [other, reading(2, now, offline=["/d"])]),
+            "unreadable": whole(now, [other, reading(2, now, unreadable=["/d"])]),
+        }
+        memory = factors.fold(memory, away[why])
         assert before == factors.decide(memory, now).factor
     back = whole(now + 5.0, [reading(1, now, {"/d": 90}), reading(2, now, {"/d": 90})])
     memory = factors.fold(memory, back)
