@@ -198,7 +198,7 @@ class VolumeLimit:
             # At 0.0 the limit decides, and at 1.0 nobody is slowed. In between, the slope decides.
             is_sloped = self.rules.slope is not None and 0.0 < computed.factor < 1.0
             why = (
-                reason.sloped(memory.volumes(), self.rules)
+                reason.sloped(memory, self.rules)
                 if is_sloped
                 else reason.observed(memory, violations, limit)
                 if limit is not None

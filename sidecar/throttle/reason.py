@@ -4,7 +4,7 @@ Example: "broker 2 /data/d1 has 38.2 MB of 64.0 MB available (59.7 %), at or bel
 40.0 MB".
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import Computed, Memory, Override, VolumeState
@@ -53,17 +53,18 @@ def returned(memory: Memory, computed: Computed) -> str:
     return f"the factor source returned {computed.factor:g}{why}"
 
 
-def sloped(volumes: Iterable[VolumeState], rules: Rules) -> str:
+def sloped(memory: Memory, rules: Rules) -> str:
     """The reason of a factor on the slope."""
     limit, soft_limit = rules.required_limit, rules.soft_limit or rules.required_limit
-    below = [state for state in volumes if state.online and soft_limit.judge(state.volume).violates]
+    below = [state for state in memory.volumes() if soft_limit.judge(state.volume).violates]
     if not below:
         return f"every volume has {soft_limit.within()} again, and the factor rises step by step"
     nearest = min(below, key=lambda state: state.headroom_bytes)
     volume = nearest.volume
     more = f"; {len(below)} volumes violate it" if len(below) > 1 else ""
     return (
-        f"broker {volume.broker_id} {volume.log_dir} {soft_limit.sentence(volume, 'soft limit')}: "
+        f"broker {volume.broker_id} {volume.log_dir} {soft_limit.sentence(volume, 'soft limit')}"
+        f"{why_retained(memory, nearest)}: "
         f"the factor falls until the limit of {limit.describe()}{more}"
     )
 

@@ -315,7 +315,10 @@ def test_a_volume_that_is_not_read_on_the_slope_holds_the_factor(why: str) -> No
             "unreadable": whole(now, [other, reading(2, now, unreadable=["/d"])]),
         }
         memory = factors.fold(memory, away[why])
-        assert before == factors.decide(memory, now).factor
+        decision = factors.decide(memory, now)
+        assert before == decision.factor
+        assert "broker 2 /d has 21 B" in decision.reason
+        assert " when last read, and " in decision.reason
     back = whole(now + 5.0, [reading(1, now, {"/d": 90}), reading(2, now, {"/d": 90})])
     memory = factors.fold(memory, back)
     assert 1.0 == factors.decide(memory, now + 5.0).factor
