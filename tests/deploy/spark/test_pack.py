@@ -1,5 +1,6 @@
 """``deploy/spark/pack``, with a pip that installs nothing."""
 
+import ast
 import os
 import re
 import subprocess
@@ -74,6 +75,39 @@ def test_the_archive_has_packages_by_name(packed: tuple[Path, str]) -> None:
     assert {"numba", "sidecar", "usage_pipeline"} == {name.partition("/")[0] for name in names}
     assert {"numba/nb.py", "usage_pipeline/batch/job.py"} <= set(names)
     assert [] == [name for name in names if "__pycache__" in name]
+
+
+def imported(source: bytes) -> set[str]:
+    """The modules of the sidecar that a module imports."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module)
+        elif isinstance(node, ast.Import):
+            names.update(each.name for each in node.names)
+    return {name for name in names if name.partition(".")[0] == "sidecar"}
+
+
+def test_the_archive_has_all_of_the_sidecar_that_the_pipeline_imports(
+    packed: tuple[Path, str],
+) -> None:
+    """And what these modules import; a worker has no other copy of the sidecar."""
+    with tarfile.open(packed[0]) as archive:
+        files = {
+            each.name: opened.read()
+            for each in archive
+            if each.name.endswith(".py") and (opened := archive.extractfile(each)) is not None
+        }
+    due = [name for name in files if name.startswith("usage_pipeline/")]
+    followed: set[str] = set()
+    while due:
+        for module in imported(files[due.pop()]) - followed:
+            followed.add(module)
+            path = module.replace(".", "/")
+            due.append(
+                next(file for file in (f"{path}.py", f"{path}/__init__.py") if file in files)
+            )
+    assert "sidecar.formats" in {name.rpartition(".")[0] for name in followed}
 
 
 def test_a_pip_that_fails_leaves_no_archive(tmp_path: Path) -> None:
