@@ -117,7 +117,7 @@ def test_bytes_of_a_broker_that_does_not_see(alone: None, monkeypatch: pytest.Mo
     """Likewise, by what lands."""
     monkeypatch.setattr(Following, "see", lambda *_: None)
     monkeypatch.setattr(Claims, "_saw", lambda *_: None)
-    assert re.search("bytes by (eyes|leak) of .* past the limit of broker 1", broken(BLIND))
+    assert re.search("bytes by (eyes|leak) of .* past the limit of .* of broker 1", broken(BLIND))
 
 
 def test_a_broker_that_does_not_see_the_stop_line(
@@ -183,7 +183,7 @@ def test_bytes_past_the_limit_by_a_bucket_that_never_empties(
     """Likewise, by what lands on the volume."""
     monkeypatch.setattr(LeakBucket, "reserve", lambda *_: True)
     monkeypatch.setattr(Claims, "landed", lambda *_: None)
-    assert "bytes by leak of hasty past the limit of broker 1" in broken()
+    assert "bytes by leak of hasty past the limit of /var/lib/kafka of broker 1" in broken()
 
 
 def test_a_debt_that_is_too_small(refusing: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +204,7 @@ def test_a_disk_that_keeps_nothing(*, keeps: bool, monkeypatch: pytest.MonkeyPat
         assert "" == broken(RESTARTED)
         return
     monkeypatch.setattr(Callback, "kept", lambda _: None)
-    assert "broker 0 throttles nobody; it had heard of broker 2" in broken(RESTARTED)
+    assert "broker 0 throttles nobody; it had heard of /var/lib/kafka of broker 2" in broken(RESTARTED)
 
 
 def test_a_pause_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
