@@ -28,16 +28,21 @@ async def test_the_log_has_the_command_that_exempts_it(
 ) -> None:
     """The default of all users is 0.01 %, as in a cluster with strict tenants."""
     path = await tools_path(node, tmp_path)
-    quota = "--alter --entity-type users --entity-default --add-config request_percentage=0.01"
-    await type_in(f"kafka-configs.sh --bootstrap-server {node.bootstrap} {quota}", path, tmp_path)
-    daemon = await start(node, settings(node.bootstrap))
-    await daemon.logs(WARNING)
-    assert await throttled_s(daemon) > 0.0
-    command = re.search(WARNING, daemon.output)
-    assert command is not None
-    await type_in(command[1], path, tmp_path)
-    await asyncio.sleep(1.0)  # the last throttled answer
-    before_s, count = await throttled_s(daemon), await polls(daemon)
-    await seen("ten polls", lambda: polls(daemon), lambda now: now >= count + 10)
-    assert before_s == await throttled_s(daemon)
-    assert 1 == len(re.findall(WARNING, daemon.output))
+    configs = f"kafka-configs.sh --bootstrap-server {node.bootstrap} --alter --entity-type users"
+    default = f"{configs} --entity-default"
+    await type_in(f"{default} --add-config request_percentage=0.01", path, tmp_path)
+    try:
+        daemon = await start(node, settings(node.bootstrap))
+        await daemon.logs(WARNING)
+        assert await throttled_s(daemon) > 0.0
+        command = re.search(WARNING, daemon.output)
+        assert command is not None
+        await type_in(command[1], path, tmp_path)
+        await asyncio.sleep(1.0)  # the last throttled answer
+        before_s, count = await throttled_s(daemon), await polls(daemon)
+        await seen("ten polls", lambda: polls(daemon), lambda now: now >= count + 10)
+        assert before_s == await throttled_s(daemon)
+        assert 1 == len(re.findall(WARNING, daemon.output))
+    finally:
+        # The next test has this cluster.
+        await type_in(f"{default} --delete-config request_percentage", path, tmp_path)
