@@ -87,6 +87,7 @@ def promising(plans: Sequence[Plan], count: int) -> list[Plan]:
     for plan in plans:
         loop = VirtualLoop()
         world = World(plan, loop)
+        world.discard()
         loop.close()
         if world.interval_s <= _SOON_S and next(world.volumes()).total_bytes <= _SOON_BYTES:
             left[plan] = {*product((fault.kind for fault in plan.schedule()), _traits(world))}

@@ -204,7 +204,9 @@ def test_a_disk_that_keeps_nothing(*, keeps: bool, monkeypatch: pytest.MonkeyPat
         assert "" == broken(RESTARTED)
         return
     monkeypatch.setattr(Callback, "kept", lambda _: None)
-    assert "broker 0 throttles nobody; it had heard of /var/lib/kafka of broker 2" in broken(RESTARTED)
+    assert "broker 0 throttles nobody; it had heard of /var/lib/kafka of broker 2" in broken(
+        RESTARTED
+    )
 
 
 def test_a_pause_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:

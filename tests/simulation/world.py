@@ -362,6 +362,10 @@ class World:
         self._gone_since: dict[int, float] = {}
         self._back_since: dict[int, float] = {}
 
+    def discard(self) -> None:
+        """Removes what a world has on the real disk; ``run`` does so too."""
+        self._secrets.cleanup()
+
     def now(self) -> float:
         """Seconds since the world began."""
         return self.loop.now
@@ -390,7 +394,7 @@ class World:
             root.removeHandler(handler)
             root.setLevel(level)
             root.propagate = propagates
-            self._secrets.cleanup()
+            self.discard()
         figures = self.claims.figures()
         return Report(
             self.claims.violations,
