@@ -27,8 +27,8 @@ final class Ramp {
     /**
      * The first pace as a multiple of the previous rate. At 1.0 a client whose backlog is as old as its
      * own time-out would send every record just as it expires. It then drops requests in flight and
-     * sends their records again, for as long as the line needs to rise: librdkafka with
-     * message.timeout.ms=20000 was back at 90 % after 23 s.
+     * sends their records again, for as long as the line needs to rise. After 70 s, librdkafka with
+     * message.timeout.ms=20000 wrote 2.8 of 4 MB/s in the first 10 s at 1.0, and 4.5 MB/s at 1.25.
      */
     private static final double FIRST = 1.25;
 
