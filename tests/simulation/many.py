@@ -20,6 +20,7 @@ broker gets during a throttle. With ``--sidecars`` only the first brokers have o
 import argparse
 import asyncio
 import logging
+import math
 import random
 import ssl
 import sys
@@ -140,6 +141,8 @@ class World:
         cut: the cut that lasts; None if there is none.
         cut_at: when it began.
         filling: the volume that fills; None if none does.
+        late: a broker, two times, and by how many seconds it answers requests that are sent
+            between them late; None if all answers come soon.
         asked: broker -> the requests that it got, by the key of the request.
     """
 
@@ -158,6 +161,7 @@ class World:
         self.cut: Cut | None = None
         self.cut_at = 0.0
         self.filling: Filling | None = None
+        self.late: tuple[int, float, float, float] | None = None
         self.asked: dict[int, Counter[int]] = {key: Counter() for key in range(brokers)}
         self.brokers = range(brokers)
         self.urls = [f"http://sidecar-{number}" for number in range(sidecars or brokers)]
@@ -229,14 +233,23 @@ class World:
             ConnectionRefusedError: the cut refuses the call.
             TimeoutError: there is no answer by the deadline.
         """
+        late_s = self._late_s(called)
         await asyncio.sleep(self.chance.uniform(*ANSWER_S))
         if self.passes(caller, called):
-            return
-        assert self.cut is not None
-        if self.cut.is_refused:
+            if self.now() + late_s < deadline:
+                await asyncio.sleep(late_s)
+                return
+        elif self.cut is not None and self.cut.is_refused:
             raise ConnectionRefusedError(111, "Connection refused")
         await asyncio.sleep(max(0.0, deadline - self.now()))
         raise TimeoutError
+
+    def _late_s(self, called: int) -> float:
+        """By how much a broker's answer to a request that is sent now is late, seconds."""
+        if self.late is None:
+            return 0.0
+        broker, begins_at, ends_at, late_s = self.late
+        return late_s if called == broker and begins_at <= self.now() < ends_at else 0.0
 
     def set_cut(self, cut: Cut | None) -> None:
         """Begin a cut, or end it."""
@@ -613,6 +626,37 @@ async def load_of_a_throttle(
     counted = asked - before
     lists = counted[DESCRIBE_CLUSTER_KEY]
     return Load((counted.total() - lists) / throttle_s, lists / throttle_s, most)
+
+
+async def reaction_to_a_full_volume(
+    brokers: int, fills_s: float, sent_before_s: float = 0.0, late_s: float = 0.0
+) -> float:
+    """How long after a volume reaches its limit the one modelled sidecar throttles, seconds.
+
+    Args:
+        brokers: the number of brokers.
+        fills_s: how long the volume takes to reach its limit.
+        sent_before_s: requests that are sent to its broker from 0.35 s before until 0.35 s after
+            this long before the limit have a late answer.
+        late_s: by how much it is late, seconds; inf if it never comes.
+    """
+    world = World(brokers, 5, random.Random(1), sidecars=1, observers=None)
+    full, full_at = brokers - 1, 2 * WARM_UP_S
+    world.filling = Filling(full, full_at - fills_s, full_at, math.inf)
+    middle = full_at - sent_before_s
+    world.late = (full, middle - 0.35, middle + 0.35, late_s)
+    tasks = world.start()
+    await asyncio.sleep(full_at - 0.1)
+    assert world.factors() == [1.0]
+    board = world.sidecars[0].board
+    async with asyncio.timeout(VALIDITY_S):
+        while (snapshot := board.snapshot).decision.factor != 0.0:
+            await board.wait_for_change(snapshot.generation, VALIDITY_S)
+    reaction_s = world.now() - full_at
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return reaction_s
 
 
 def run(scenario: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
