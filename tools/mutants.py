@@ -2,7 +2,8 @@
 
 mutmut's own runner mutates no property, no constant and no default of a field, draws no seeded
 sample, and copies the project for each run; so only its operators are used. What no test looks
-at stays as it is: annotations, decorators, docstrings, ``__repr__``, lists of names.
+at stays as it is: annotations and names of types (``Line = Literal["limit"]``), decorators,
+docstrings, ``__repr__``, lists of names.
 
 Example: ``if now_s <= end_s:`` gives one mutant, with ``<``; ``kept(until, now)`` gives four, with
 ``None`` in place of either argument and without it.
@@ -19,9 +20,12 @@ import libcst.matchers as m
 from libcst.metadata import CodeRange, MetadataWrapper, WhitespaceInclusivePositionProvider
 from mutmut.mutation.mutators import mutation_operators
 
-_NOT_TESTED = m.Assign(
-    targets=[m.AssignTarget(m.Name("__all__") | m.Name("__slots__"))]
-) | m.FunctionDef(name=m.Name("__repr__"))
+_TYPE = m.Name(m.MatchRegex(r"_?[A-Z]\w*[a-z]\w*"))
+_NOT_TESTED = (
+    m.Assign(targets=[m.AssignTarget(m.Name("__all__") | m.Name("__slots__") | _TYPE)])
+    | m.Assign(value=m.Call(m.Name("TypeVar")))
+    | m.FunctionDef(name=m.Name("__repr__"))
+)
 
 
 @dataclass(frozen=True, slots=True)

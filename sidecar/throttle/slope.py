@@ -26,7 +26,9 @@ from sidecar.throttle.fill import rate_over
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import Learned, Slope, VolumeState
 
-STEP: Final = 0.05
+_STEPS: Final = 20
+
+STEP: Final = 1 / _STEPS
 """The smallest change of the factor, and the smallest factor above 0.0."""
 
 WINDOW_S: Final = 60.0
@@ -156,10 +158,10 @@ class _Place:
     @classmethod
     def of_volume(cls, state: VolumeState, rules: SlopeRules) -> "_Place | None":
         """The place of a volume; None when it is above the soft limit, or has no slope."""
-        soft_bytes = rules.soft_limit.judge(state.volume).threshold_bytes
-        width = soft_bytes - state.verdict.threshold_bytes
+        soft = rules.soft_limit.judge(state.volume)
+        width = soft.threshold_bytes - state.verdict.threshold_bytes
         # On a small volume a soft limit in bytes may be below a limit that is a ratio: no slope.
-        if width <= 0.0 or state.volume.available_bytes > soft_bytes:
+        if width <= 0.0 or not soft.violates:
             return None
         return cls(state.headroom_bytes, width, rate_over(state.fill, WINDOW_S))
 
@@ -205,8 +207,8 @@ class _Place:
 
 def _step_above(factor: float) -> float:
     """The next step up, at least ``STEP``: 0.0 is for the limit alone."""
-    return round(max(STEP, math.ceil(factor / STEP - _ROUNDING) * STEP), 2)
+    return max(1, math.ceil(factor * _STEPS - _ROUNDING)) / _STEPS
 
 
 def _step_below(factor: float) -> float:
-    return round(math.floor(factor / STEP + _ROUNDING) * STEP, 2)
+    return math.floor(factor * _STEPS + _ROUNDING) / _STEPS

@@ -6,11 +6,13 @@ from sidecar.throttle.readers import (
     MOMENT_S,
     MOST,
     REMEMBERED_S,
+    ReaderCounts,
     Readers,
     RefusalRates,
     Refusals,
     RefusedClient,
     Report,
+    ScopedClient,
 )
 
 
@@ -105,6 +107,14 @@ def test_what_is_refused_a_second() -> None:
     assert 0.0 == _rates(*each_second[:41]).total, "nothing was refused for 10 s"
 
 
+def test_refusals_a_second_by_reason() -> None:
+    """Each reason has its own rate."""
+    readers = Readers()
+    readers.record(Report(1, False, 0, refusals=Refusals(1, 1, 1)), None, 1.0)
+    reader = readers.record(Report(1, False, 0, refusals=Refusals(3, 5, 7)), None, 3.0)
+    assert RefusalRates(1.0, 2.0, 3.0) == reader.refusal_rates()
+
+
 def test_refusals_are_counted_anew() -> None:
     """All by a broker that restarted, a client's when a throttle begins: no rate is below 0."""
     assert 0.0 == _rates((0.0, 70, 7), (1.0, 0, 0)).total
@@ -117,3 +127,22 @@ def test_a_broker_without_an_authorizer_has_no_rates() -> None:
     readers = Readers()
     readers.record(Report(1, False, 0, refusals=Refusals(70)), None, 0.0)
     assert RefusalRates() == readers.record(Report(1, False, 0), None, 1.0).refusal_rates()
+
+
+def test_the_bytes_per_second_of_a_client_in_scope() -> None:
+    """Since the report before; 0.0 after the first, and from 0 where the count began again."""
+    readers = Readers()
+    rates = []
+    for at, nbytes in ((1.0, 70), (3.0, 76), (5.0, 8)):
+        scoped = (ScopedClient("etl", "", nbytes),)
+        reader = readers.record(Report(1, False, 0, in_scope=scoped), None, at)
+        rates.append(reader.scope_rates())
+    assert [{("etl", ""): 0.0}, {("etl", ""): 3.0}, {("etl", ""): 2.0}] == rates
+
+
+def test_counts_of_readers_and_authorizers() -> None:
+    """A reader without an authorizer reports no refusals."""
+    readers = Readers()
+    readers.record(Report(1, False, 0, refusals=Refusals()), None, 0.0)
+    readers.record(report(2), None, 0.0)
+    assert ReaderCounts(2, 1) == readers.counts(0.0)

@@ -98,8 +98,12 @@ def test_several_violations_name_the_worst() -> None:
             whole(10.0, [reading(1, 10.0), reading(2, 10.0, offline=["/data/d0"])]),
             "the log dir is offline",
         ),
+        (
+            whole(10.0, [reading(1, 10.0), reading(2, 10.0, unreadable=["/data/d0"])]),
+            "its sizes can't be read",
+        ),
     ],
-    ids=["fenced", "gone", "silent", "offline"],
+    ids=["fenced", "gone", "silent", "offline", "unreadable"],
 )
 def test_retained_violation_says_why_it_is_not_of_now(then: Observation, reason: str) -> None:
     """A volume that was not read just now is named with the reason."""

@@ -14,7 +14,14 @@ from sidecar.throttle.fold import fail
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Learned, Memory, Slope
 from sidecar.throttle.rules import Rules
-from sidecar.throttle.schedule import NextPoll, Release, Timing, next_poll
+from sidecar.throttle.schedule import (
+    NextPoll,
+    OwnPolls,
+    Release,
+    Timing,
+    next_followers_poll,
+    next_poll,
+)
 from tests.sidecar.throttle.build import TIMED_OUT, partial, reading, whole
 
 MINUTE = Timing(interval_s=60.0, minimum_s=1.0)
@@ -250,6 +257,26 @@ def test_after_a_failed_whole_poll_what_is_near_is_asked_alone() -> None:
     memory = fail(filling({**CROWD, 7: 8.0}), TIMED_OUT)
     assert NextPoll(4.0, frozenset({7})) == next_at_10_s(memory, MINUTE)
     assert NextPoll(8.0, frozenset({7})) == next_at_10_s(replace(memory, failed_polls=4), MINUTE)
+
+
+@pytest.mark.parametrize(
+    ("own_broker", "left_s", "expected"),
+    [
+        (7, 2.0, NextPoll(1.0, frozenset({7}))),
+        (8, 2.0, NextPoll(20.0, frozenset({7}))),
+        (7, 0.0, NextPoll(2.0, frozenset({7}))),
+        (8, 0.0, NextPoll(60.0, frozenset({7, 8}))),
+    ],
+    ids=["own near", "other near", "own full", "other full"],
+)
+def test_a_follower_polls_its_own_broker_more_often(
+    own_broker: int, left_s: float, expected: NextPoll
+) -> None:
+    """All 1,000 sidecars may poll a broker that no observer sees, but only one has it beside it."""
+    polls = OwnPolls(own_broker, asked_at={7: 10.0, 8: 10.0}, read_at={7: 10.0})
+    memory = filling({**CROWD, 7: left_s})
+    timing = replace(OBSERVED, observers=4)
+    assert expected == next_followers_poll(memory, timing, 10.0, polls)
 
 
 @pytest.mark.parametrize(

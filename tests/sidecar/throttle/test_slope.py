@@ -54,6 +54,9 @@ def test_it_begins_at_the_soft_limit_without_a_jump() -> None:
     """Above it nothing is; below it the first step is one, however fast the volume fills."""
     assert next_slope(None, [state(40 * GB + 1, GB)], RULES, 1.0, 100.0) is None
     assert 1.0 == factor(40 * GB, GB)
+    assert next_slope(None, [state(40 * GB, GB)], RULES, 1.0, 100.0) is not None
+    ratio = SlopeRules(MinAvailableRatio(0.29))
+    assert next_slope(None, [state(29 * GB, GB)], ratio, 1.0, 100.0) is not None
     assert 1.0 - STEP == factor(39.6 * GB, GB)
 
 

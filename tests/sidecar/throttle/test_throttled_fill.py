@@ -1,12 +1,19 @@
 """Which volumes fill although producers are throttled: only readings after it took effect count."""
 
+from dataclasses import replace
+
 import pytest
 
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory
 from sidecar.throttle.rules import Rules
-from sidecar.throttle.throttled_fill import SETTLE_S, throttled_fills, throttled_since
+from sidecar.throttle.throttled_fill import (
+    SETTLE_S,
+    throttled_fills,
+    throttled_rate,
+    throttled_since,
+)
 from sidecar.volumes import Observation
 from tests.sidecar.throttle.build import reading, remembering, whole
 
@@ -98,6 +105,14 @@ def test_what_is_not_there(last: Observation) -> None:
     ]
     assert [1.0] == rates(after(*before), THROTTLED_SINCE, 113.0)
     assert [] == rates(after(*before, last), THROTTLED_SINCE, 113.0)
+
+
+def test_an_offline_log_dir_has_no_rate() -> None:
+    """Its old readings show a rate that does not apply any more."""
+    memory = filling(105.0, 112.0)
+    (state,) = memory.volumes()
+    assert 10.0 == throttled_rate(state, THROTTLED_SINCE)
+    assert throttled_rate(replace(state, online=False), THROTTLED_SINCE) is None
 
 
 def test_it_settles_after_the_longest_pause() -> None:
