@@ -29,7 +29,7 @@ from sidecar.daemon.application import build_app
 from sidecar.daemon.capabilities import CAPABILITIES, build_all, prepare_all
 from sidecar.metrics.board_collector import build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
-from sidecar.metrics.certificate_collector import CertificateCollector
+from sidecar.metrics.credential_collector import CredentialCollector
 from sidecar.metrics.observer_collector import ObserverCollector
 from sidecar.metrics.request_throttle_collector import RequestThrottleCollector
 from sidecar.peers.observations import ObservationLog
@@ -261,7 +261,7 @@ def _served() -> Iterator[Metric]:
         for collector in capability.collectors():
             registry.register(collector)
     registry.register(BrokerCollector(board))
-    registry.register(CertificateCollector(dict))
+    registry.register(CredentialCollector(dict, lambda: {"broker": False, "token": False}))
     registry.register(ObserverCollector(None))
     registry.register(RequestThrottleCollector(lambda: 0.0))
     registry.register(services.failures)
