@@ -12,6 +12,7 @@ Example: ``make docs`` after a new setting adds its row to docs/settings.md.
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any, Final
 
 from fastapi import FastAPI
@@ -38,7 +39,7 @@ from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.readers import Report
 from sidecar.throttle.rules import Rules
-from sidecar.volumes import Membership, Observation, Reading, Volume
+from sidecar.volumes import FailureKind, Membership, Observation, Reading, Volume
 from usage_pipeline.tables import schemas
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
@@ -231,12 +232,19 @@ def pipeline(_before: str) -> str:
     return first + "\n".join(sections)
 
 
+def kinds(_before: str) -> str:
+    """Every kind of failure, as a sentence."""
+    *first, last = (f"`{kind}`" for kind in FailureKind)
+    return fill(f"The label `kind` of failures is {', '.join(first)} or {last}.", 110) + "\n"
+
+
 TABLES: Final[dict[str, Callable[[str], str]]] = {
     "pipeline": pipeline,
     "settings": settings,
     "metrics": metrics,
     "routes": routes,
     "forms": forms,
+    "kinds": kinds,
 }
 
 
