@@ -12,6 +12,7 @@ Example: ``make docs`` after a new setting adds its row to docs/settings.md.
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any, Final
 
 from fastapi import FastAPI
@@ -29,7 +30,7 @@ from sidecar.daemon.application import build_app
 from sidecar.daemon.capabilities import CAPABILITIES, build_all, prepare_all
 from sidecar.metrics.board_collector import build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
-from sidecar.metrics.certificate_collector import CertificateCollector
+from sidecar.metrics.credential_collector import CredentialCollector
 from sidecar.metrics.observer_collector import ObserverCollector
 from sidecar.metrics.request_throttle_collector import RequestThrottleCollector
 from sidecar.peers.observations import ObservationLog
@@ -38,7 +39,7 @@ from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.readers import Report
 from sidecar.throttle.rules import Rules
-from sidecar.volumes import Membership, Observation, Reading, Volume
+from sidecar.volumes import FailureKind, Membership, Observation, Reading, Volume
 from usage_pipeline.tables import schemas
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
@@ -231,12 +232,19 @@ def pipeline(_before: str) -> str:
     return first + "\n".join(sections)
 
 
+def kinds(_before: str) -> str:
+    """Every kind of failure, as a sentence."""
+    *first, last = (f"`{kind}`" for kind in FailureKind)
+    return fill(f"The label `kind` of failures is {', '.join(first)} or {last}.", 110) + "\n"
+
+
 TABLES: Final[dict[str, Callable[[str], str]]] = {
     "pipeline": pipeline,
     "settings": settings,
     "metrics": metrics,
     "routes": routes,
     "forms": forms,
+    "kinds": kinds,
 }
 
 
@@ -261,7 +269,7 @@ def _served() -> Iterator[Metric]:
         for collector in capability.collectors():
             registry.register(collector)
     registry.register(BrokerCollector(board))
-    registry.register(CertificateCollector(dict))
+    registry.register(CredentialCollector(dict, lambda: {"broker": False, "token": False}))
     registry.register(ObserverCollector(None))
     registry.register(RequestThrottleCollector(lambda: 0.0))
     registry.register(services.failures)

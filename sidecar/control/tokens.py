@@ -9,8 +9,12 @@ the former one at 200 s: both are accepted. At 301 s the former one is refused.
 """
 
 import hmac
+import logging
+import math
 from collections.abc import Awaitable, Callable
 from typing import Final
+
+_log = logging.getLogger(__name__)
 
 FORMER_S: Final = 300.0
 
@@ -42,6 +46,8 @@ class Tokens:
         self.read = read
         self._clock = clock
         self._former: dict[str, float] = {}
+        self._used_until = -math.inf
+        self._is_logged = False
 
     def __repr__(self) -> str:
         return f"Tokens(is_set={self.is_set}, former={len(self._former)})"
@@ -50,6 +56,11 @@ class Tokens:
     def is_set(self) -> bool:
         """Whether there is a token."""
         return self.current is not None
+
+    @property
+    def is_former_used(self) -> bool:
+        """Whether a client used a former token that is still accepted."""
+        return self._clock() <= self._used_until
 
     def replace(self, token: str | None, *, ends_former: bool) -> None:
         """Accept another token.
@@ -62,6 +73,7 @@ class Tokens:
             self._former[self.current] = self._clock() + FORMER_S
         if ends_former or token is None:
             self._former = {}
+            self._used_until = -math.inf
         self.current = token
 
     async def accept(self, shown: bytes) -> bool:
@@ -73,5 +85,27 @@ class Tokens:
     def _knows(self, shown: bytes) -> bool:
         now = self._clock()
         self._former = {each: until for each, until in self._former.items() if now <= until}
-        known = [*self._former, *(() if self.current is None else (self.current,))]
-        return any(hmac.compare_digest(shown, each.encode()) for each in known)
+        current = {} if self.current is None else {self.current: -math.inf}
+        until = [
+            until
+            for each, until in (self._former | current).items()
+            if hmac.compare_digest(shown, each.encode())
+        ]
+        self._note_use(max(until, default=-math.inf))
+        return bool(until)
+
+    def _note_use(self, until: float) -> None:
+        self._used_until = max(self._used_until, until)
+        if self.is_former_used and not self._is_logged:
+            self._is_logged = True
+            _log.warning(
+                "a client used the former token, which is accepted for %.0f s more: give the "
+                "client the new one",
+                self._used_until - self._clock(),
+            )
+
+    def log_end_of_former(self) -> None:
+        """Log once that a former token, which a client used, is no longer accepted."""
+        if self._is_logged and not self.is_former_used:
+            self._is_logged = False
+            _log.info("the former token, which a client used, is no longer accepted")

@@ -48,6 +48,7 @@ def build_app(
     peers: Sequence[str] = (),
     observations: ObservationLog | None = None,
     zone: Callable[[], str | None] = lambda: None,
+    refusal: Callable[[], str] = lambda: "",
     registry: CollectorRegistry | None = None,
     user_header: str | None = None,
     tools: ToolSettings | None = None,
@@ -62,6 +63,7 @@ def build_app(
         peers: the addresses of other sidecars, as far as they are known.
         observations: the observations of this sidecar for its followers; None to publish none.
         zone: the zone of this sidecar, for other sidecars.
+        refusal: why a broker accepts only the former credentials; "" if none does.
         registry: the metrics; None when they have an address of their own.
         user_header: the request header in which a proxy names the user, for changes.
         tools: how an operator's tools reach the cluster, for the status page.
@@ -77,7 +79,14 @@ def build_app(
     for each in capabilities:
         _add_guarded(app, each, failures)
     inputs = StatusInputs(
-        board, polling.reaction_s, contents, capabilities, failures, tools or ToolSettings()
+        board,
+        polling.reaction_s,
+        contents,
+        capabilities,
+        failures,
+        tools or ToolSettings(),
+        services.tokens,
+        refusal,
     )
     add_status(app, inputs, changes, services.tokens, peers)
     _add_health(app, board, polling)

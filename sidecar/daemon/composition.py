@@ -52,7 +52,7 @@ from sidecar.kafka.fed_brokers import fed_brokers
 from sidecar.kafka.largest_topics import largest_topics, topics_by_log_dir
 from sidecar.metrics.board_collector import SidecarRegistry, build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
-from sidecar.metrics.certificate_collector import CertificateCollector
+from sidecar.metrics.credential_collector import CredentialCollector
 from sidecar.metrics.observer_collector import ObserverCollector
 from sidecar.metrics.request_throttle_collector import RequestThrottleCollector
 from sidecar.peers.addresses import Addresses
@@ -179,7 +179,6 @@ def compose(
     registry = _with_collectors(
         build_registry(board, clock.wall, settings.runbooks_url),
         board,
-        credentials,
         capabilities,
         failures,
     )
@@ -225,7 +224,7 @@ def compose(
             )
             poller = _observed(poller, observers, seen)
         vital["poller"] = poller.run
-    _register_sight(registry, observers, source)
+    _register_sight(registry, observers, source, credentials)
     polling = Polling(
         enabled=factors is not None,
         stuck_after_s=timing.interval_s + 2 * timing.deadline_s + _STUCK_S,
@@ -239,6 +238,7 @@ def compose(
         peers=settings.peers,
         observations=seen,
         zone=_zone(settings, source),
+        refusal=lambda: "" if source is None else source.refusal,
         registry=registry if settings.metrics_listen is None else None,
         user_header=settings.http_user_header,
         tools=ToolSettings.of(settings),
@@ -267,20 +267,26 @@ def compose(
 def _with_collectors(
     registry: SidecarRegistry,
     board: Board,
-    credentials: Credentials,
     capabilities: Sequence[Capability],
     failures: CapabilityFailures,
 ) -> SidecarRegistry:
     registry.register(BrokerCollector(board))
-    registry.register(CertificateCollector(lambda: credentials.expiries))
     registry.register(failures)
     register_collectors(registry, capabilities, failures)
     return registry
 
 
 def _register_sight(
-    registry: SidecarRegistry, observers: Observers | None, source: KafkaVolumeSource | None
+    registry: SidecarRegistry,
+    observers: Observers | None,
+    source: KafkaVolumeSource | None,
+    credentials: Credentials,
 ) -> None:
+    def former_uses() -> dict[str, bool]:
+        is_refused = source is not None and bool(source.refusal)
+        return {"broker": is_refused, "token": credentials.tokens.is_former_used}
+
+    registry.register(CredentialCollector(lambda: credentials.expiries, former_uses))
     registry.register(ObserverCollector(observers))
     throttled_s = (lambda: 0.0) if source is None else (lambda: source.throttled_s)
     registry.register(RequestThrottleCollector(throttled_s))

@@ -112,6 +112,7 @@ class SecretFiles:
         while True:
             await asyncio.sleep(LOOK_S)
             await self.look(settled=True)
+            self._reload.credentials.tokens.log_end_of_former()
 
     async def look(self, *, settled: bool = False) -> None:
         """Look at the files, and use them if they have changed.

@@ -22,6 +22,7 @@ from typing import Self
 
 from aiokafka.protocol.api import Response
 
+from sidecar.kafka.client.former_logins import FormerLogins
 from sidecar.kafka.client.link import Refused, nothing_to_read
 from sidecar.kafka.client.pool import Pool
 from sidecar.kafka.cluster_answers import (
@@ -90,7 +91,8 @@ class KafkaVolumeSource:
         self._clock = clock
         self._cluster_id = cluster_id
         self._admin = admin
-        self._pool = Pool.of(admin, clock, refused)
+        self._former = FormerLogins()
+        self._pool = Pool.of(admin, clock, refused, self._former)
         self._throttles = RequestThrottles(
             clock, lambda: exemption(self._admin, self._pool.principal)
         )
@@ -199,6 +201,11 @@ class KafkaVolumeSource:
     def is_refused(self) -> bool:
         """Whether a broker refused the credentials and accepts only the former ones."""
         return self._pool.is_refused
+
+    @property
+    def refusal(self) -> str:
+        """Why a broker accepts only the former credentials; "" if none does."""
+        return self._former.refusal
 
     def reload(self, admin: KafkaAdmin, *, redial: bool = True) -> Callable[[], None]:
         """Reads new credentials; see ``Pool.reload``."""

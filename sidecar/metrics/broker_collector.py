@@ -57,6 +57,11 @@ class BrokerCollector(Collector):
             "1 while a broker's quota callback reports that it may not throttle some clients;"
             " /v1/readers has the reason.",
         )
+        logged = _of_brokers(
+            "reader_refusals_logged",
+            "1 when a broker's log has an error for each request that its authorizer refuses, which"
+            " the jar could not filter; no series without the authorizer.",
+        )
         refused = CounterMetricFamily(
             "kafka_throttle_reader_refused_requests",
             "Produce requests that a broker's authorizer has refused since its start, by reason"
@@ -69,10 +74,11 @@ class BrokerCollector(Collector):
             up_to_date.add_metric([str(report.broker_id)], float(is_up_to_date))
             faulty.add_metric([str(report.broker_id)], float(report.fault is not None))
             if report.refusals is not None:
+                logged.add_metric([str(report.broker_id)], float(report.refusals.logged))
                 for reason in ("new_connection", "stop_line", "release"):
                     count = getattr(report.refusals, reason)
                     refused.add_metric([str(report.broker_id), reason], count)
-        yield from (up_to_date, faulty, refused)
+        yield from (up_to_date, faulty, logged, refused)
 
 
 def _of_brokers(name: str, text: str) -> GaugeMetricFamily:

@@ -59,6 +59,8 @@ def of_reader(report: Report) -> Iterator[str]:
         yield "KafkaThrottleCallbackFaulty"
     if report.emergency:
         yield "KafkaThrottleEmergencyPauses"
+    if report.refusals and report.refusals.logged:
+        yield "KafkaThrottleRefusalsLogged"
 
 
 def _is_unread(state: VolumeState, memory: Memory) -> bool:

@@ -1,11 +1,12 @@
 """The inputs of the status page. Unlike the code of the page, they are loaded at the start."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sidecar.control.board import Board
 from sidecar.control.capability import Capability
 from sidecar.control.capability_failures import CapabilityFailures
+from sidecar.control.tokens import Tokens
 from sidecar.settings import Settings
 from sidecar.settings.values import Platform
 from sidecar.status.contents import VolumeContents
@@ -52,6 +53,8 @@ class StatusInputs:
         capabilities: the capabilities whose blocks are shown.
         failures: the failures of capabilities; a block that fails is added to them.
         tools: how an operator's tools reach the cluster.
+        tokens: the tokens for changes.
+        refusal: why a broker accepts only the former credentials; "" if none does.
     """
 
     board: Board
@@ -60,3 +63,5 @@ class StatusInputs:
     capabilities: Sequence[Capability]
     failures: CapabilityFailures
     tools: ToolSettings
+    tokens: Tokens
+    refusal: Callable[[], str]

@@ -107,6 +107,7 @@ class StatusView:
         volumes: the worst volumes.
         volume_count: the number of all volumes.
         brokers: the cluster's brokers with a problem.
+        former: sentences about former credentials in use.
         readers: the brokers whose callbacks read this sidecar.
         refused: the clients with the most refused requests.
         in_scope: the clients that a throttle of some topics applies to.
@@ -130,6 +131,7 @@ class StatusView:
     volumes: tuple[Row, ...]
     volume_count: int
     brokers: Brokers
+    former: tuple[str, ...]
     readers: tuple[ReaderRow, ...]
     refused: tuple[RefusedRow, ...]
     in_scope: tuple[ScopedRow, ...]
@@ -171,6 +173,7 @@ def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusVi
         volumes=tuple(rows),
         volume_count=count,
         brokers=brokers(snapshot, now),
+        former=tuple(_former(inputs)),
         readers=reader_rows(readers, snapshot, now),
         refused=refused(readers),
         in_scope=in_scope(readers),
@@ -205,6 +208,16 @@ def _misfits(board: Board) -> Iterator[str]:
     if board.rules.limit is not None:
         for sentence in sentences(misfits(board.snapshot.memory.volumes(), board.rules)):
             yield f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _former(inputs: StatusInputs) -> Iterator[str]:
+    if refusal := inputs.refusal():
+        yield (
+            f"{refusal}. The broker still accepts the former password, certificate and key, which "
+            "a restart of this sidecar forgets."
+        )
+    if inputs.tokens.is_former_used:
+        yield "A client used the former token, which soon ends."
 
 
 def _blocks(inputs: StatusInputs) -> Iterator[Block]:

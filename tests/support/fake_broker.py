@@ -78,6 +78,7 @@ class FakeBroker:
         takes_s: api key -> how long one such answer takes, seconds.
         throttle_ms: the throttle time in its answers, after which it reads the next request.
         advertised_port: the port that lists of brokers have for it; None for its own.
+        users: the passwords that this broker alone accepts; None for those of the cluster.
         list_of_then: broker id -> whether it is fenced, if this broker lacks newer metadata.
     """
 
@@ -91,6 +92,7 @@ class FakeBroker:
     takes_s: Mapping[int, float] = field(default_factory=dict)
     throttle_ms: int = 0
     advertised_port: int | None = None
+    users: Mapping[str, str] | None = None
     list_of_then: Mapping[int, bool] | None = None
     port: int = 0
     connections: set["FakeConnection"] = field(default_factory=set)
@@ -387,7 +389,7 @@ class FakeConnection(asyncio.Protocol):
         )
 
     def _right(self, auth_bytes: bytes) -> bool:
-        users = self.broker.cluster.users or {}
+        users = self.broker.users or self.broker.cluster.users or {}
         if auth_bytes.startswith(b"n,,"):
             return auth_bytes.split(b"Bearer ")[1].rstrip(b"\1").decode() in users.values()
         _, user, password = auth_bytes.decode().split("\0")

@@ -67,6 +67,7 @@ class GuardedConnection(AIOKafkaConnection):
         )
         # Every wait has a deadline here, so aiokafka needs no timers of its own.
         self._request_timeout = None
+        self.security = security
         self._names = security.names
         self._clock = clock
         self.session_ends_at: float | None = None

@@ -9,7 +9,6 @@ with the former password, after the new one was refused; a connection at 90 s wi
 """
 
 import asyncio
-import logging
 import math
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -18,13 +17,11 @@ from functools import partial
 from typing import Final, Self
 
 from sidecar.kafka.client.connection import GuardedConnection, dial
-from sidecar.kafka.client.failures import EXPECTED_ERRORS, kind_of, to_failure
+from sidecar.kafka.client.failures import EXPECTED_ERRORS, kind_of
 from sidecar.kafka.client.security import Security, load_security
 from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.threads import OwnThreads
 from sidecar.volumes import Failure, FailureKind
-
-_log = logging.getLogger(__name__)
 
 Dial = Callable[[HostPort], Awaitable[GuardedConnection]]
 _FILES: Final = ("ssl_truststore_location", "ssl_keystore_location", "ssl_keystore_key_location")
@@ -42,7 +39,6 @@ class Dialler:
         clock: steady seconds.
         former: the same with the former password, certificate and key; None if there are none.
         changed_at: when these settings replaced others, steady seconds; -inf for the first ones.
-        is_refused: whether a broker that refused this login accepted the former one.
     """
 
     security: Security
@@ -50,7 +46,6 @@ class Dialler:
     clock: Callable[[], float]
     former: Security | None = None
     changed_at: float = -math.inf
-    is_refused: bool = False
 
     @classmethod
     def of(cls, admin: KafkaAdmin, clock: Callable[[], float]) -> Self:
@@ -80,11 +75,7 @@ class Dialler:
 
     async def __call__(self, endpoint: HostPort) -> GuardedConnection:
         """Connects to an address; see ``dial``."""
-        connection = await dial(endpoint, self.security, self.client_id, self.clock)
-        if self.is_refused:
-            self.is_refused = False
-            _log.info("%s accepts the new password, certificate and key", endpoint)
-        return connection
+        return await self._with(self.security, endpoint)
 
     async def again(self, endpoint: HostPort, refusal: Exception) -> GuardedConnection:
         """Connects after a refusal, with the former credentials.
@@ -94,7 +85,7 @@ class Dialler:
         """
         if self.former is None:
             raise refusal
-        attempts: list[Dial] = [partial(self._formerly, self.former, refusal), self]
+        attempts: list[Dial] = [partial(self._with, self.former), self]
         if kind_of(refusal) is FailureKind.CONNECT:
             # It may have been dropped for another reason, and work now.
             attempts.reverse()
@@ -119,16 +110,5 @@ class Dialler:
             kind is FailureKind.CONNECT and self.security.ssl_context is not None
         )
 
-    async def _formerly(
-        self, former: Security, refusal: Exception, endpoint: HostPort
-    ) -> GuardedConnection:
-        connection = await dial(endpoint, former, self.client_id, self.clock)
-        if not self.is_refused:
-            self.is_refused = True
-            failure = to_failure(refusal, str(endpoint), "connecting", self.security.names)
-            _log.warning(
-                "%s; the broker still accepts the former password, certificate and key, and the "
-                "sidecar uses them until the broker accepts the new ones",
-                failure.message,
-            )
-        return connection
+    async def _with(self, security: Security, endpoint: HostPort) -> GuardedConnection:
+        return await dial(endpoint, security, self.client_id, self.clock)

@@ -7,7 +7,8 @@ fail at once. An answer with an error is not such a failure.
 
 A login that is refused reads the secrets again, also in the pause. If they are as before, the
 former ones are tried. For ten minutes after a change of the secrets, the pause is the shortest, as
-brokers may follow at any time.
+brokers may follow at any time. A connection made with former secrets is replaced after five
+minutes, so that the sidecar knows whether the broker accepts the new ones.
 
 Example: the password changes in its file at 0 s, and at the brokers at 60 s. A connection at 30 s
 uses the former password, and one at 61 s the new one. In the other order, calls fail from the first
@@ -15,6 +16,7 @@ login after 0 s to 60 s, and the next call succeeds.
 """
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
@@ -34,6 +36,9 @@ Refused = Callable[[], Awaitable[None]]
 """Called when a broker refuses a login or a certificate; may read the secrets again, and call
 ``Pool.reload``."""
 
+RENEW_S: Final = 300.0
+"""How long a connection made with former secrets may stay."""
+
 _RECENT_S: Final = 600.0
 """How long after a change of the secrets the pauses stay short."""
 
@@ -50,6 +55,11 @@ class Link:
         dial: makes a connection to the address.
         clock: steady seconds.
         refused: called when the broker refuses the login.
+        logged_in: called after each login.
+
+    Attributes:
+        refusal: why the broker refused the current secrets, if it accepted the former ones; "" if
+            it accepted the current ones; None if it has not been asked.
     """
 
     def __init__(
@@ -58,14 +68,18 @@ class Link:
         dial: Dialler,
         clock: Callable[[], float],
         refused: Refused = nothing_to_read,
+        logged_in: Callable[[], None] = lambda: None,
     ) -> None:
         self.endpoint = endpoint
+        self.refusal: str | None = None
         self._refused = refused
+        self._logged_in = logged_in
         self._dial = dial
         self._clock = clock
         self._dialling = asyncio.Lock()
         self._connection: GuardedConnection | None = None
         self._connection_dial: Dialler | None = None
+        self._renew_at = math.inf
         self._closed = False
         self._backoff = Backoff()
 
@@ -76,7 +90,10 @@ class Link:
     def usable(self) -> bool:
         """Whether a call can use the open connection without making a new one."""
         connection = self._connection
-        return connection is not None and connection.usable and self._connection_dial is self._dial
+        if connection is None or self._connection_dial is not self._dial:
+            return False
+        is_due = self._clock() >= self._renew_at and not connection.owed
+        return connection.usable and not is_due
 
     @property
     def awaits_answer(self) -> bool:
@@ -125,6 +142,8 @@ class Link:
         """
         if keep and self._connection_dial is self._dial:
             self._connection_dial = dial
+            self._renew_at = self._clock() + RENEW_S
+        self.refusal = None
         self._dial = dial
         self._backoff.succeeded()
 
@@ -170,7 +189,10 @@ class Link:
             dial, connection = await self._dialled()
             self._connection = connection
             self._connection_dial = dial
+            is_former = connection.security is not dial.security
+            self._renew_at = self._clock() + RENEW_S if is_former else math.inf
             self._check_open()
+            self._logged_in()
             return connection
 
     async def _dialled(self) -> tuple[Dialler, GuardedConnection]:
@@ -178,7 +200,7 @@ class Link:
             # redial_with may replace the dial meanwhile; then the new connection is not usable.
             dial = self._dial
             try:
-                return dial, await dial(self.endpoint)
+                connection = await dial(self.endpoint)
             except EXPECTED_ERRORS as error:
                 if not dial.may_be_refused(kind_of(error)):
                     raise
@@ -187,7 +209,14 @@ class Link:
                     if self._dial is not dial:
                         # The secrets have changed, so the refusal was of the old ones.
                         continue
-                return dial, await dial.again(self.endpoint, error)
+                connection = await dial.again(self.endpoint, error)
+                names = dial.security.names
+                failure = to_failure(error, str(self.endpoint), "connecting", names)
+                is_former = connection.security is not dial.security
+                self.refusal = failure.message if is_former else ""
+            else:
+                self.refusal = ""
+            return dial, connection
         raise AssertionError("the second attempt has either returned or raised")
 
     def _check_open(self) -> None:

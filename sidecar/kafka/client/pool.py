@@ -18,6 +18,7 @@ from aiokafka.protocol.api import Response
 
 from sidecar.kafka.client.dialler import Dialler
 from sidecar.kafka.client.first import first_success
+from sidecar.kafka.client.former_logins import FormerLogins
 from sidecar.kafka.client.link import Link, Refused, nothing_to_read
 from sidecar.kafka.client.messages import AdminRequest
 from sidecar.settings import HostPort, KafkaAdmin
@@ -56,6 +57,7 @@ class Pool:
         dial: makes a connection to an address.
         clock: steady seconds.
         refused: called when a broker refuses a login.
+        former: follows whether brokers accept only the former credentials.
 
     Attributes:
         principal: the sidecar's user name in ACLs; "<name>" if only the brokers know it.
@@ -67,12 +69,14 @@ class Pool:
         dial: Dialler,
         clock: Callable[[], float],
         refused: Refused = nothing_to_read,
+        former: FormerLogins | None = None,
     ) -> None:
         self.principal = "<name>"
         self._bootstrap = bootstrap
         self._dial = dial
         self._clock = clock
         self._refused = refused
+        self._former = former
         self._brokers: dict[int, Link] = {}
         self._bootstrap_links: dict[HostPort, Link] = {}
         self._answered_last: Link | None = None
@@ -80,14 +84,20 @@ class Pool:
 
     @classmethod
     def of(
-        cls, admin: KafkaAdmin, clock: Callable[[], float], refused: Refused = nothing_to_read
+        cls,
+        admin: KafkaAdmin,
+        clock: Callable[[], float],
+        refused: Refused = nothing_to_read,
+        former: FormerLogins | None = None,
     ) -> Self:
         """Makes a pool with the addresses and credentials of the settings.
 
         Raises:
             SettingsError: certificates or credentials can't be read.
         """
-        return cls._with(admin, Dialler.of(admin, clock), clock, refused)
+        pool = cls(admin.bootstrap_servers, Dialler.of(admin, clock), clock, refused, former)
+        pool.principal = _principal(admin)
+        return pool
 
     @classmethod
     async def opened(cls, admin: KafkaAdmin, timeout_s: float) -> Self | Failure:
@@ -95,13 +105,7 @@ class Pool:
         dialler = await Dialler.read(admin, timeout_s)
         if isinstance(dialler, Failure):
             return dialler
-        return cls._with(admin, dialler, dialler.clock, nothing_to_read)
-
-    @classmethod
-    def _with(
-        cls, admin: KafkaAdmin, dial: Dialler, clock: Callable[[], float], refused: Refused
-    ) -> Self:
-        pool = cls(admin.bootstrap_servers, dial, clock, refused)
+        pool = cls(admin.bootstrap_servers, dialler, dialler.clock)
         pool.principal = _principal(admin)
         return pool
 
@@ -111,7 +115,11 @@ class Pool:
     @property
     def is_refused(self) -> bool:
         """Whether a broker refused the credentials and accepts only the former ones."""
-        return self._dial.is_refused
+        return any(link.refusal for link in self._links)
+
+    @property
+    def _links(self) -> tuple[Link, ...]:
+        return (*self._brokers.values(), *self._bootstrap_links.values())
 
     async def call(
         self, broker_id: int, request: AdminRequest, deadline: float
@@ -171,11 +179,12 @@ class Pool:
                 link = self._bootstrap_links.pop(endpoint, None) or self._link(endpoint)
             brokers[broker_id] = link
         retained = set(map(id, brokers.values()))
-        for link in (*self._brokers.values(), *self._bootstrap_links.values()):
+        for link in self._links:
             if id(link) not in retained:
                 link.close()
         self._brokers = brokers
         self._bootstrap_links = {}
+        self._logged_in()
 
     def reload(self, admin: KafkaAdmin, *, redial: bool = True) -> Callable[[], None]:
         """Reads new certificates, credentials and addresses, without using them yet.
@@ -212,18 +221,21 @@ class Pool:
     async def close(self) -> None:
         """Closes every connection for good, and waits until the sockets are closed."""
         self._closed = True
-        links = (*self._brokers.values(), *self._bootstrap_links.values())
-        closing = [closed for link in links if (closed := link.close()) is not None]
+        closing = [closed for link in self._links if (closed := link.close()) is not None]
         self._brokers = {}
         self._bootstrap_links = {}
         if closing:
             await asyncio.wait(closing, timeout=CLOSE_TIMEOUT_S)
 
     def _link(self, endpoint: HostPort) -> Link:
-        link = Link(endpoint, self._dial, self._clock, self._refused)
+        link = Link(endpoint, self._dial, self._clock, self._refused, self._logged_in)
         if self._closed:
             link.close()
         return link
+
+    def _logged_in(self) -> None:
+        if self._former is not None:
+            self._former.note(link.refusal for link in self._links)
 
     def _links_in_order(self) -> Iterator[Link]:
         known = list(self._brokers.values())

@@ -100,6 +100,7 @@ class FakeSidecar:
         listeners: tuple[Listener, ...] = (),
         user_header: str | None = None,
         tools: ToolSettings | None = None,
+        refusal: Callable[[], str] = lambda: "",
     ) -> None:
         self.clock = FakeClock()
         self.board = board or Board(factors or Disabled(), clock or self.clock, listeners=listeners)
@@ -124,6 +125,7 @@ class FakeSidecar:
             registry=registry,
             user_header=user_header,
             tools=tools,
+            refusal=refusal,
         )
 
     def takes(self, token: str | None) -> None:

@@ -1,5 +1,9 @@
 """Bearer tokens that change while clients use them."""
 
+import logging
+
+import pytest
+
 from sidecar.control.tokens import FORMER_S, Tokens
 
 
@@ -29,6 +33,41 @@ async def test_the_former_token_is_accepted_for_five_minutes() -> None:
     assert ["first", "second"] == await scene.accepted("first", "second")
     scene.now += 0.001
     assert ["second"] == await scene.accepted("first", "second")
+
+
+async def test_a_client_with_the_former_token_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """So is that it ends, five minutes after the change and not after the request."""
+    caplog.set_level(logging.INFO)
+    scene = Scene()
+    scene.file = "second"
+    scene.tokens.replace("second", ends_former=False)
+    assert ["second"] == await scene.accepted("second")
+    assert not scene.tokens.is_former_used
+    for _ in range(2):
+        scene.now += FORMER_S / 2
+        assert ["first"] == await scene.accepted("first")
+        scene.tokens.log_end_of_former()
+        assert scene.tokens.is_former_used
+    assert 1 == len(caplog.messages)
+    assert "former token, which is accepted for 150 s more" in caplog.text
+    scene.now += 0.001
+    assert not scene.tokens.is_former_used
+    scene.tokens.log_end_of_former()
+    scene.tokens.log_end_of_former()
+    assert ["the former token, which a client used, is no longer accepted"] == caplog.messages[1:]
+    assert "first" not in caplog.text
+
+
+async def test_sighup_ends_the_use_of_a_former_token() -> None:
+    """Its client is refused at once."""
+    scene = Scene()
+    scene.file = "second"
+    scene.tokens.replace("second", ends_former=False)
+    assert ["first"] == await scene.accepted("first")
+    scene.tokens.replace("second", ends_former=True)
+    assert not scene.tokens.is_former_used
 
 
 async def test_each_former_token_has_its_own_time() -> None:

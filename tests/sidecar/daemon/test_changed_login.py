@@ -13,6 +13,10 @@ from sidecar.daemon import secret_files as secret_files_module
 from sidecar.daemon.reload import Credentials, Reload
 from sidecar.daemon.secret_files import SecretFiles, stamps_of
 from sidecar.kafka import KafkaVolumeSource
+from sidecar.kafka.client.link import RENEW_S
+from sidecar.kafka.client.one_call import query_any
+from sidecar.kafka.cluster_answers import read_cluster
+from sidecar.kafka.cluster_messages import DescribeCluster
 from sidecar.settings import Settings, load, read_again, secret_files
 from sidecar.volumes import Failure, FailureKind, Observation
 from tests.sidecar.kafka.servers import Clock, bootstrap
@@ -178,6 +182,57 @@ async def test_pauses_grow_again_ten_minutes_after_a_change(
         assert FailureKind.AUTHENTICATION is await scene.poll()
         logins.add(broker.connected - before)
     assert waits is (0 in logins)
+
+
+async def test_brokers_that_follow_one_after_the_other(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log says once that a broker needs the former password, and once that none does."""
+    scene.file("second")
+    await scene.looks()
+    scene.log_in_again()
+    assert await scene.poll() is None
+    assert "the login was refused" in scene.source.refusal
+    scene.brokers("second")
+    scene.cluster.brokers[1].users = {"ann": "first"}
+    assert await scene.poll() is None
+    assert scene.source.refusal
+    assert "accepts the new password" not in caplog.text
+    scene.cluster.brokers[1].users = None
+    scene.log_in_again()
+    assert await scene.poll() is None
+    assert not scene.source.refusal
+    assert 1 == caplog.text.count("former password, certificate and key, and the sidecar uses")
+    assert 1 == caplog.text.count("accepts the new password, certificate and key")
+
+
+async def test_connections_that_stay_do_not_hide_that_brokers_did_not_follow(scene: Scene) -> None:
+    """The new password is tried within five minutes, and again until brokers accept it."""
+    scene.file("second")
+    await scene.looks()
+    assert await scene.poll() is None
+    assert scene.source.refusal == ""
+    scene.clock.now += RENEW_S
+    assert await scene.poll() is None
+    assert "the login was refused" in scene.source.refusal
+    scene.cluster.users = {"ann": "second"}
+    scene.clock.now += RENEW_S
+    assert await scene.poll() is None
+    assert not scene.source.refusal
+
+
+async def test_a_request_to_one_broker_logs_nothing_of_it(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A throttle sends such requests often, each over a connection of its own."""
+    scene.file("second")
+    await scene.looks()
+    for _ in range(2):
+        admin = scene.credentials.kafka_admin
+        assert admin is not None
+        answer = await query_any(admin, DescribeCluster(), read_cluster, 60.0, "the brokers")
+        assert not isinstance(answer, Failure)
+    assert "former" not in caplog.text
 
 
 async def test_a_password_that_never_worked_is_not_the_former_one(scene: Scene) -> None:

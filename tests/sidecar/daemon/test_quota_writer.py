@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+from pathlib import Path
 
 import pytest
+from kio.schema.errors import ErrorCode
 
 from sidecar.control.board import Board
 from sidecar.daemon.quota_writer import QuotaWriter
@@ -76,6 +78,45 @@ async def test_a_failure_changes_nothing_and_is_counted(caplog: pytest.LogCaptur
     ] == [record.getMessage() for record in caplog.records]
     assert 2 == writing.board.tally.failures[FailureKind.SOURCE]
     assert {BOB: {"producer_byte_rate": 2.0}} == kafka.quotas
+
+
+async def test_another_failure_is_logged_too(caplog: pytest.LogCaptureFixture) -> None:
+    """The log would otherwise have the first failure only."""
+    writing = writer(FakeCluster(), None, [])
+    for _ in range(2):
+        writing._note(await writing.settle())
+    first, second = (record.getMessage() for record in caplog.records)
+    assert first.endswith("which is no list of quotas")
+    assert second.endswith("no brokers are configured")
+
+
+@pytest.mark.parametrize("call", ["describe", "set"])
+async def test_brokers_that_refuse_are_a_failure(call: str) -> None:
+    """Nothing is set, and the failure is Kafka's."""
+    kafka = FakeQuotas({BOB: {"producer_byte_rate": 1.0}})
+    if call == "describe":
+        kafka.describe_error = ErrorCode.cluster_authorization_failed
+    else:
+        kafka.refused = {BOB}
+    async with kafka.of(FakeCluster().add(1)) as cluster:
+        failure = await writer(cluster, [entry("bob", producer_byte_rate=2)]).settle()
+    assert failure is not None
+    assert failure.kind in {FailureKind.AUTHORIZATION, FailureKind.BROKER}
+    assert {BOB: {"producer_byte_rate": 1.0}} == kafka.quotas
+
+
+async def test_credentials_that_can_not_be_read_are_a_failure(tmp_path: Path) -> None:
+    """The next minute's attempt may find them."""
+    async with FakeCluster().add(1) as cluster:
+        writing = writer(cluster, [entry("bob", producer_byte_rate=2)])
+        reach = admin(bootstrap(cluster)).model_copy(
+            update={"security_protocol": "SSL", "ssl_truststore_location": tmp_path / "none.pem"}
+        )
+        writing.admin = lambda: reach
+        failure = await writing.settle()
+    assert failure is not None
+    assert FailureKind.AUTHENTICATION is failure.kind
+    assert "none.pem" in failure.message
 
 
 @VIRTUAL_TIME

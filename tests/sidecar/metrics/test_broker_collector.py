@@ -14,10 +14,11 @@ def test_the_metrics_are_there_before_any_broker_is() -> None:
         "broker_failing",
         "reader_up_to_date",
         "reader_faulty",
+        "reader_refusals_logged",
         "reader_refused_requests",
     }
     assert {f"kafka_throttle_{name}" for name in names} == {each.name for each in families}
-    assert [[]] * 5 == [family.samples for family in families]
+    assert [[]] * 6 == [family.samples for family in families]
 
 
 def test_brokers_that_are_active_fenced_silent_and_gone() -> None:
@@ -47,7 +48,7 @@ def test_callbacks_that_follow_and_that_do_not() -> None:
     heard = scene.board.readers.record
     heard(Report(1, emergency=False, throttled_clients=0), 1, 0.0).waiting += 1
     heard(Report(2, emergency=False, throttled_clients=0), None, 0.0)
-    refusals = Refusals(new_connection=7, release=2)
+    refusals = Refusals(new_connection=7, release=2, logged=True)
     heard(Report(3, emergency=False, throttled_clients=0, fault="error", refusals=refusals), 1, 0.0)
     assert {"1": 0.0, "2": 0.0, "3": 1.0} == scene.by_broker("reader_faulty")
     assert {"new_connection": 7, "stop_line": 0, "release": 2} == {
@@ -56,6 +57,7 @@ def test_callbacks_that_follow_and_that_do_not() -> None:
         for each in family.samples
         if each.name == "kafka_throttle_reader_refused_requests_total"
     }
+    assert {"3": 1.0} == scene.by_broker("reader_refusals_logged")
     assert {"1": 1.0, "2": 0.0, "3": 1.0} == scene.by_broker("reader_up_to_date")
     scene.clock.now = 11.0
     assert {"1": 1.0, "2": 0.0, "3": 0.0} == scene.by_broker("reader_up_to_date")

@@ -21,12 +21,13 @@ class World:
     def __init__(self) -> None:
         self.zones: dict[str, str | None] = {url: f"zone-{url[-1]}" for url in URLS}
         self.asked: list[str] = []
+        self.ips: dict[str, list[str]] = {}
         clock = asyncio.get_running_loop().time
-        self.asking = Zones(Addresses(URLS, clock, self._resolve), clock, ask=self._ask)
+        self.addresses = Addresses(URLS, clock, self._resolve)
+        self.asking = Zones(self.addresses, clock, ask=self._ask)
 
-    @staticmethod
-    async def _resolve(url: str) -> list[str]:
-        return [url]
+    async def _resolve(self, url: str) -> list[str]:
+        return self.ips.get(url, [url])
 
     async def _ask(self, address: Address) -> str | None:
         self.asked.append(address.url)
@@ -84,6 +85,40 @@ async def test_a_sidecar_without_a_zone_is_asked_ever_more_rarely() -> None:
         world.zones |= {URLS[0]: "a", URLS[1]: "b"}
         await asyncio.sleep(300.0)
         assert ("a", "b") == (zones.known[URLS[0]], zones.known[URLS[1]])
+
+
+@pytest.mark.looptime
+async def test_the_wait_is_bounded_and_begins_anew_after_an_answer() -> None:
+    """A sidecar that was down for hours is asked every ten minutes, and soon if it fails again."""
+    world = World()
+    del world.zones[URLS[0]]
+    async with world.running():
+        await asyncio.sleep(7200.0)
+        before = world.asked.count(URLS[0])
+        assert before > 14
+        world.zones[URLS[0]] = "back"
+        await asyncio.sleep(630.0)
+        assert world.asked.count(URLS[0]) == before + 1
+        del world.zones[URLS[0]]
+        await asyncio.sleep(630.0)
+        assert world.asked.count(URLS[0]) >= before + 3
+
+
+@pytest.mark.looptime
+async def test_a_sidecar_that_left_has_no_zone() -> None:
+    """Its address is no longer among those of its name."""
+    world = World()
+    world.ips[URLS[0]] = ["10.0.0.1", "10.0.0.2"]
+    await world.addresses.look_up()
+    async with world.running() as zones:
+        await asyncio.sleep(3.0)
+        assert {f"{URLS[0]} at 10.0.0.{number}" for number in (1, 2)} <= zones.known.keys()
+        world.ips[URLS[0]] = ["10.0.0.2", "10.0.0.3"]
+        await asyncio.sleep(30.0)
+        await world.addresses.look_up()
+        await asyncio.sleep(30.0)
+        assert f"{URLS[0]} at 10.0.0.1" not in zones.known
+        assert 46 == len(zones.known)
 
 
 @pytest.mark.parametrize(

@@ -399,3 +399,19 @@ async def test_it_costs_no_request_and_changes_nothing() -> None:
         assert TOKEN not in (await sidecar.get(path)).text
     assert before is sidecar.board.snapshot
     assert [] == sidecar.disk.written
+
+
+async def test_former_credentials_that_are_used() -> None:
+    """The page shows why the broker refuses the new ones, and warns of a restart."""
+    refusals = [""]
+    sidecar = FakeSidecar(refusal=lambda: refusals[0])
+    link = "/runbooks/KafkaThrottleFormerCredentials"
+    assert link not in (await sidecar.get("/")).text
+    refusals[0] = "b1:9092: the login was refused"
+    page = (await sidecar.get("/")).text
+    assert "b1:9092: the login was refused. The broker still accepts the former password" in page
+    assert "restart" in page
+    assert 1 == page.count(f'href="{link}"')
+    sidecar.tokens.replace("other", ends_former=False)
+    assert await sidecar.tokens.accept(TOKEN.encode())
+    assert "A client used the former token" in (await sidecar.get("/")).text

@@ -9,7 +9,7 @@ from sidecar.status import runbooks
 from sidecar.status.fitting import of_decision, of_failed_polls, of_failure, of_reader
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Override
-from sidecar.throttle.readers import Report
+from sidecar.throttle.readers import Refusals, Report
 from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.api.build import FACTORS, FakeSidecar
 from tests.sidecar.status.outline import outline
@@ -156,10 +156,15 @@ async def test_failed_polls_link_to_what_fits(kind: FailureKind, expected: str) 
 
 
 def test_what_a_callback_reports_links_to_what_fits() -> None:
-    """A fault and an emergency have runbooks."""
+    """A fault, an emergency and logged refusals have runbooks."""
     assert [] == [*of_reader(Report(1, False, 0, None, None))]
-    found = [*of_reader(Report(1, True, 0, "not-asked", None))]
-    assert ["KafkaThrottleCallbackFaulty", "KafkaThrottleEmergencyPauses"] == found
+    assert [] == [*of_reader(Report(1, False, 0, None, Refusals()))]
+    found = [*of_reader(Report(1, True, 0, "not-asked", Refusals(logged=True)))]
+    assert [
+        "KafkaThrottleCallbackFaulty",
+        "KafkaThrottleEmergencyPauses",
+        "KafkaThrottleRefusalsLogged",
+    ] == found
     assert set(found) <= set(runbooks.names())
 
 

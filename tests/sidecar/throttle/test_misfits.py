@@ -67,13 +67,14 @@ def test_a_margin_that_does_not_fit_never_releases() -> None:
     )
 
 
-def test_volumes_with_the_same_misfit_share_a_sentence() -> None:
+@pytest.mark.parametrize(("brokers", "more"), [(3, ""), (5, " and 2 more")])
+def test_volumes_with_the_same_misfit_share_a_sentence(brokers: int, more: str) -> None:
     """It names three volumes with their sizes, the effect and the remedy."""
     margin = rules(MinAvailableBytes(10, 90))
-    named = "broker 1 /d (100 B), broker 2 /d (100 B), broker 3 /d (100 B) and 2 more"
+    named = f"broker 1 /d (100 B), broker 2 /d (100 B), broker 3 /d (100 B){more}"
     expected = (
         f"{named}: even an empty volume does not reach the release margin of 90 B above the limit "
         "of 10 B, so a violation never ends; set a smaller margin"
     )
-    found = misfits(seen(margin, brokers=5).volumes(), margin)
+    found = misfits(seen(margin, brokers=brokers).volumes(), margin)
     assert [expected] == list(sentences(found))
