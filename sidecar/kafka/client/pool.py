@@ -18,7 +18,7 @@ from aiokafka.protocol.api import Response
 
 from sidecar.kafka.client.dialler import Dialler
 from sidecar.kafka.client.first import first_success
-from sidecar.kafka.client.link import Link, Refused, nothing_to_read
+from sidecar.kafka.client.link import Link, Refused, Throttled, not_noted, nothing_to_read
 from sidecar.kafka.client.messages import AdminRequest
 from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
@@ -56,6 +56,7 @@ class Pool:
         dial: makes a connection to an address.
         clock: steady seconds.
         refused: called when a broker refuses a login.
+        throttled: called with each answer's throttle time.
 
     Attributes:
         principal: the sidecar's user name in ACLs; "<name>" if only the brokers know it.
@@ -67,12 +68,14 @@ class Pool:
         dial: Dialler,
         clock: Callable[[], float],
         refused: Refused = nothing_to_read,
+        throttled: Throttled = not_noted,
     ) -> None:
         self.principal = "<name>"
         self._bootstrap = bootstrap
         self._dial = dial
         self._clock = clock
         self._refused = refused
+        self._throttled = throttled
         self._brokers: dict[int, Link] = {}
         self._bootstrap_links: dict[HostPort, Link] = {}
         self._answered_last: Link | None = None
@@ -80,14 +83,18 @@ class Pool:
 
     @classmethod
     def of(
-        cls, admin: KafkaAdmin, clock: Callable[[], float], refused: Refused = nothing_to_read
+        cls,
+        admin: KafkaAdmin,
+        clock: Callable[[], float],
+        refused: Refused = nothing_to_read,
+        throttled: Throttled = not_noted,
     ) -> Self:
         """Makes a pool with the addresses and credentials of the settings.
 
         Raises:
             SettingsError: certificates or credentials can't be read.
         """
-        return cls._with(admin, Dialler.of(admin, clock), clock, refused)
+        return cls._with(admin, Dialler.of(admin, clock), clock, refused, throttled)
 
     @classmethod
     async def opened(cls, admin: KafkaAdmin, timeout_s: float) -> Self | Failure:
@@ -95,13 +102,18 @@ class Pool:
         dialler = await Dialler.read(admin, timeout_s)
         if isinstance(dialler, Failure):
             return dialler
-        return cls._with(admin, dialler, dialler.clock, nothing_to_read)
+        return cls._with(admin, dialler, dialler.clock)
 
     @classmethod
     def _with(
-        cls, admin: KafkaAdmin, dial: Dialler, clock: Callable[[], float], refused: Refused
+        cls,
+        admin: KafkaAdmin,
+        dial: Dialler,
+        clock: Callable[[], float],
+        refused: Refused = nothing_to_read,
+        throttled: Throttled = not_noted,
     ) -> Self:
-        pool = cls(admin.bootstrap_servers, dial, clock, refused)
+        pool = cls(admin.bootstrap_servers, dial, clock, refused, throttled)
         pool.principal = _principal(admin)
         return pool
 
@@ -114,13 +126,18 @@ class Pool:
         return self._dial.is_refused
 
     async def call(
-        self, broker_id: int, request: AdminRequest, deadline: float
+        self,
+        broker_id: int,
+        request: AdminRequest,
+        deadline: float,
+        *,
+        cluster_id: str | None = None,
     ) -> Response | Failure:
         """Sends a request to a broker of the current list; see ``Link.call``."""
         link = self._brokers.get(broker_id)
         if link is None:
             return Failure(FailureKind.CONNECT, f"broker {broker_id} is not a known active broker")
-        return await link.call(request, deadline)
+        return await link.call(request, deadline, cluster_id=cluster_id)
 
     async def call_any(
         self,
@@ -220,7 +237,7 @@ class Pool:
             await asyncio.wait(closing, timeout=CLOSE_TIMEOUT_S)
 
     def _link(self, endpoint: HostPort) -> Link:
-        link = Link(endpoint, self._dial, self._clock, self._refused)
+        link = Link(endpoint, self._dial, self._clock, self._refused, self._throttled)
         if self._closed:
             link.close()
         return link
