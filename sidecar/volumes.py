@@ -102,7 +102,7 @@ class FailureKind(StrEnum):
     SHARED_ADDRESS = "shared_address"
     """Two active brokers have one address, so an answer from there may be of either."""
     OTHER_CLUSTER = "other_cluster"
-    """The addresses lead to another cluster than the one whose volumes are remembered."""
+    """An address leads to another cluster than the one whose volumes are remembered."""
     SOURCE = "source"
     """A factor source or a quota source raised, hung, or returned a value that is not valid."""
     INCOMPLETE = "incomplete"

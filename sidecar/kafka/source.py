@@ -8,6 +8,9 @@ polls.
 A broker that the controllers don't reach still lists the brokers of then. So the list is requested
 from two brokers if a broker is fenced in it, came or left, or did not answer the last poll.
 
+An address may pass to a broker of another cluster. So each new connection is asked for its
+cluster's id before log dirs are requested, unless the list came over it.
+
 Example: one of three brokers takes 2.5 s to answer. Polls come every second, with a deadline of
 1 s. The first poll ends after 1 s with two readings and a time-out. The next two end at once with
 the same. The fourth ends after 1 s with three readings; that of the slow broker is 3 s old.
@@ -22,6 +25,7 @@ from typing import Self
 
 from aiokafka.protocol.api import Response
 
+from sidecar.kafka.client.failures import other_cluster
 from sidecar.kafka.client.former_logins import FormerLogins
 from sidecar.kafka.client.link import Refused, nothing_to_read
 from sidecar.kafka.client.pool import Pool
@@ -92,12 +96,15 @@ class KafkaVolumeSource:
         self._cluster_id = cluster_id
         self._admin = admin
         self._former = FormerLogins()
-        self._pool = Pool.of(admin, clock, refused, self._former)
         self._throttles = RequestThrottles(
             clock, lambda: exemption(self._admin, self._pool.principal)
         )
+        self._pool = Pool.of(
+            admin, clock, refused, former=self._former, throttled=self._throttles.note
+        )
         self._endpoints: Mapping[int, HostPort] = {}
         self._listed_at = -math.inf
+        self._listed_cluster: str | None = None
         self.racks: dict[int, str] = {}
         self._shared: dict[int, Failure] = {}
         self._answered: list[int] = []
@@ -176,15 +183,13 @@ class KafkaVolumeSource:
         self, others: list[ClusterList], response: Response, endpoint: HostPort
     ) -> ClusterList | Failure:
         """Reads a list of brokers, and puts one of another cluster aside."""
-        self._throttles.note(endpoint, response.throttle_time_ms)
         cluster = read_cluster(response, endpoint)
         if isinstance(cluster, Failure):
             return cluster
         known, listed = self._cluster_id(), cluster.membership.cluster_id
         if known is not None and listed is not None and known != listed:
             others.append(cluster)
-            text = f"{endpoint}: belongs to cluster {listed}, not to {known}"
-            return Failure(FailureKind.OTHER_CLUSTER, text)
+            return other_cluster(str(endpoint), listed, known)
         return cluster
 
     def _use(self, cluster: ClusterList) -> None:
@@ -193,7 +198,13 @@ class KafkaVolumeSource:
         self.racks = cluster.racks
         self._endpoints = cluster.endpoints
         self._shared = shared_addresses(cluster.endpoints)
-        for broker_id in self._requests.keys() - cluster.endpoints.keys():
+        gone = self._requests.keys() - cluster.endpoints.keys()
+        cluster_id = cluster.membership.cluster_id or self._cluster_id()
+        if cluster_id != self._listed_cluster:
+            # What is still to come is of the former cluster's brokers.
+            gone = set(self._requests)
+            self._listed_cluster = cluster_id
+        for broker_id in gone:
             self._requests.pop(broker_id).cancel()
         self._slow &= cluster.endpoints.keys()
 
@@ -268,13 +279,13 @@ class KafkaVolumeSource:
         now = asyncio.get_running_loop().time
         # A reading counts from when the broker was asked, so a late one is old.
         asked_at, read_at = now(), self._clock()
-        answer = await self._pool.call(broker_id, _DESCRIBE_LOG_DIRS, deadline)
+        answer = await self._pool.call(
+            broker_id, _DESCRIBE_LOG_DIRS, deadline, cluster_id=self._listed_cluster
+        )
         if isinstance(answer, Failure):
             if answer.kind is FailureKind.TIMEOUT:
                 self._slow.add(broker_id)
             return answer
-        if (endpoint := self._endpoints.get(broker_id)) is not None:
-            self._throttles.note(endpoint, answer.throttle_time_ms)
         if now() < asked_at + ANSWER_TIMEOUT_S:
             self._slow.discard(broker_id)
         return read_log_dirs(answer, broker_id, read_at, self._pool.principal)

@@ -276,7 +276,14 @@ class Brokers:
         self._answered_last: int | None = None
         self._pauses: dict[int, Backoff] = {}
 
-    async def call(self, broker_id: int, request: AdminRequest, deadline: float) -> Any:
+    async def call(
+        self,
+        broker_id: int,
+        request: AdminRequest,
+        deadline: float,
+        *,
+        cluster_id: str | None = None,
+    ) -> Any:
         """See ``Pool.call``."""
         world = self._world
         pause = self._pauses.setdefault(broker_id, Backoff())

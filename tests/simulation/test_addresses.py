@@ -36,7 +36,6 @@ def test_a_fenced_broker_whose_address_is_taken() -> None:
     )
 
 
-@pytest.mark.xfail(strict=True, reason="no sidecar asks of which cluster an answer is")
 def test_an_active_broker_whose_address_is_taken() -> None:
     """It is still active in lists, so it is asked for its log dirs, and another one answers."""
     assert "" == violations(Fault(20.0, 30.0, Kind.BROKER_OF_ANOTHER_CLUSTER, 1, 0.0))

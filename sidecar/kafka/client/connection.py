@@ -72,6 +72,8 @@ class GuardedConnection(AIOKafkaConnection):
         self._clock = clock
         self.session_ends_at: float | None = None
         """When to renew the SASL session, in seconds of the clock; None for never."""
+        self.cluster_id: str | None = None
+        """The cluster of the broker; None until it was asked, "" if it has no id."""
         self._answered = False
 
     @property

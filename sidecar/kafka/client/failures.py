@@ -102,6 +102,13 @@ def error_name(code: int) -> str:
     return f"error {code} ({known.message})" if known.errno == code else f"error {code}"
 
 
+def other_cluster(address: str, found: str, known: str) -> Failure:
+    """The failure of an address whose broker belongs to another cluster than the known one."""
+    return Failure(
+        FailureKind.OTHER_CLUSTER, f"{address}: belongs to cluster {found}, not to {known}"
+    )
+
+
 def one_line(text: str) -> str:
     """The text without line breaks, cut to 400 characters."""
     line = " ".join(text.split())

@@ -10,6 +10,9 @@ former ones are tried. For ten minutes after a change of the secrets, the pause 
 brokers may follow at any time. A connection made with former secrets is replaced after five
 minutes, so that the sidecar knows whether the broker accepts the new ones.
 
+An address may pass to another cluster, but a connection stays at one broker. So a call that needs a
+certain cluster asks once over each connection, with the first such call.
+
 Example: the password changes in its file at 0 s, and at the brokers at 60 s. A connection at 30 s
 uses the former password, and one at 61 s the new one. In the other order, calls fail from the first
 login after 0 s to 60 s, and the next call succeeds.
@@ -27,8 +30,16 @@ from aiokafka.protocol.api import Response
 from sidecar.kafka.client.backoff import INITIAL_PAUSE_S, LONGEST_PAUSE_S, Backoff
 from sidecar.kafka.client.connection import GuardedConnection
 from sidecar.kafka.client.dialler import Dialler
-from sidecar.kafka.client.failures import EXPECTED_ERRORS, UnsupportedError, kind_of, to_failure
+from sidecar.kafka.client.failures import (
+    EXPECTED_ERRORS,
+    UnsupportedError,
+    error_name,
+    kind_of,
+    other_cluster,
+    to_failure,
+)
 from sidecar.kafka.client.messages import AdminRequest
+from sidecar.kafka.cluster_messages import DescribeCluster, DescribeClusterId
 from sidecar.settings import HostPort
 from sidecar.volumes import Failure, FailureKind
 
@@ -43,8 +54,16 @@ _RECENT_S: Final = 600.0
 """How long after a change of the secrets the pauses stay short."""
 
 
+Throttled = Callable[[HostPort, int], None]
+"""Called with the address and the throttle time of each answer, milliseconds."""
+
+
 async def nothing_to_read() -> None:
     """The default of ``Refused``."""
+
+
+def not_noted(_endpoint: HostPort, _throttle_ms: int) -> None:
+    """The default of ``Throttled``."""
 
 
 class Link:
@@ -56,6 +75,7 @@ class Link:
         clock: steady seconds.
         refused: called when the broker refuses the login.
         logged_in: called after each login.
+        throttled: called with each answer's throttle time.
 
     Attributes:
         refusal: why the broker refused the current secrets, if it accepted the former ones; "" if
@@ -68,12 +88,15 @@ class Link:
         dial: Dialler,
         clock: Callable[[], float],
         refused: Refused = nothing_to_read,
+        *,
         logged_in: Callable[[], None] = lambda: None,
+        throttled: Throttled = not_noted,
     ) -> None:
         self.endpoint = endpoint
         self.refusal: str | None = None
         self._refused = refused
         self._logged_in = logged_in
+        self._throttled = throttled
         self._dial = dial
         self._clock = clock
         self._dialling = asyncio.Lock()
@@ -100,12 +123,15 @@ class Link:
         """Whether an answer is outstanding: Kafka answers in order, so the next answer waits."""
         return self._connection is not None and self._connection.owed > 0
 
-    async def call(self, request: AdminRequest, deadline: float) -> Response | Failure:
+    async def call(
+        self, request: AdminRequest, deadline: float, *, cluster_id: str | None = None
+    ) -> Response | Failure:
         """Sends a request, and returns the answer or why there is none.
 
         Args:
             request: a request that may be repeated.
             deadline: the loop's time by which this returns.
+            cluster_id: the only cluster whose answer counts; None for any.
         """
         refusal = None if self.usable else self._backoff.refusal(self._clock())
         if refusal is not None and not await self._has_changed(refusal, deadline):
@@ -117,9 +143,14 @@ class Link:
                 doing = "connecting"
                 async with asyncio.timeout_at(deadline):
                     connection = await self._connected()
-                doing = f"waiting for {name}"
                 try:
-                    answer = await connection.call(request, deadline)
+                    if cluster_id is not None:
+                        doing = "waiting for DescribeCluster"
+                        foreign = await self._foreign(connection, cluster_id, deadline)
+                        if foreign is not None:
+                            return foreign
+                    doing = f"waiting for {name}"
+                    answer = await self._answer(connection, request, deadline)
                 except EXPECTED_ERRORS as error:
                     if not (may_repeat and self._is_dropped(error)):
                         raise
@@ -132,6 +163,34 @@ class Link:
                 self._backoff.failed(failure, self._clock(), self._longest_pause_s(failure))
             return failure
         raise AssertionError("the second call has either returned or raised")
+
+    async def _answer(
+        self, connection: GuardedConnection, request: AdminRequest, deadline: float
+    ) -> Response:
+        answer = await connection.call(request, deadline)
+        self._throttled(self.endpoint, answer.throttle_time_ms)
+        if isinstance(request, DescribeCluster | DescribeClusterId) and not answer.error_code:
+            connection.cluster_id = answer.cluster_id or ""
+        return answer
+
+    async def _foreign(
+        self, connection: GuardedConnection, cluster_id: str, deadline: float
+    ) -> Failure | None:
+        """Why the broker of a connection is none of a cluster; None if it is one."""
+        if connection.cluster_id is None:
+            answer = await self._answer(connection, DescribeClusterId(), deadline)
+            if answer.error_code:
+                text = f"{self.endpoint}: DescribeCluster returned {error_name(answer.error_code)}"
+                return Failure(FailureKind.BROKER, text)
+        found = connection.cluster_id
+        # A broker that has no id is no sign of another cluster.
+        if not found or found == cluster_id:
+            return None
+        failure = other_cluster(str(self.endpoint), found, cluster_id)
+        # The address may lead elsewhere again, while this connection would stay.
+        self._disconnect()
+        self._backoff.failed(failure, self._clock(), LONGEST_PAUSE_S)
+        return failure
 
     def redial_with(self, dial: Dialler, *, keep: bool = False) -> None:
         """Makes new connections in another way, without waiting for the pause to end.

@@ -19,7 +19,7 @@ from aiokafka.protocol.api import Response
 from sidecar.kafka.client.dialler import Dialler
 from sidecar.kafka.client.first import first_success
 from sidecar.kafka.client.former_logins import FormerLogins
-from sidecar.kafka.client.link import Link, Refused, nothing_to_read
+from sidecar.kafka.client.link import Link, Refused, Throttled, not_noted, nothing_to_read
 from sidecar.kafka.client.messages import AdminRequest
 from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
@@ -58,6 +58,7 @@ class Pool:
         clock: steady seconds.
         refused: called when a broker refuses a login.
         former: follows whether brokers accept only the former credentials.
+        throttled: called with each answer's throttle time.
 
     Attributes:
         principal: the sidecar's user name in ACLs; "<name>" if only the brokers know it.
@@ -69,14 +70,18 @@ class Pool:
         dial: Dialler,
         clock: Callable[[], float],
         refused: Refused = nothing_to_read,
+        *,
         former: FormerLogins | None = None,
+        throttled: Throttled = not_noted,
+        principal: str = "<name>",
     ) -> None:
-        self.principal = "<name>"
+        self.principal = principal
         self._bootstrap = bootstrap
         self._dial = dial
         self._clock = clock
         self._refused = refused
         self._former = former
+        self._throttled = throttled
         self._brokers: dict[int, Link] = {}
         self._bootstrap_links: dict[HostPort, Link] = {}
         self._answered_last: Link | None = None
@@ -88,16 +93,24 @@ class Pool:
         admin: KafkaAdmin,
         clock: Callable[[], float],
         refused: Refused = nothing_to_read,
+        *,
         former: FormerLogins | None = None,
+        throttled: Throttled = not_noted,
     ) -> Self:
         """Makes a pool with the addresses and credentials of the settings.
 
         Raises:
             SettingsError: certificates or credentials can't be read.
         """
-        pool = cls(admin.bootstrap_servers, Dialler.of(admin, clock), clock, refused, former)
-        pool.principal = _principal(admin)
-        return pool
+        return cls(
+            admin.bootstrap_servers,
+            Dialler.of(admin, clock),
+            clock,
+            refused,
+            former=former,
+            throttled=throttled,
+            principal=_principal(admin),
+        )
 
     @classmethod
     async def opened(cls, admin: KafkaAdmin, timeout_s: float) -> Self | Failure:
@@ -105,9 +118,7 @@ class Pool:
         dialler = await Dialler.read(admin, timeout_s)
         if isinstance(dialler, Failure):
             return dialler
-        pool = cls(admin.bootstrap_servers, dialler, dialler.clock)
-        pool.principal = _principal(admin)
-        return pool
+        return cls(admin.bootstrap_servers, dialler, dialler.clock, principal=_principal(admin))
 
     def __repr__(self) -> str:
         return f"Pool({len(self._brokers)} brokers)"
@@ -122,13 +133,18 @@ class Pool:
         return (*self._brokers.values(), *self._bootstrap_links.values())
 
     async def call(
-        self, broker_id: int, request: AdminRequest, deadline: float
+        self,
+        broker_id: int,
+        request: AdminRequest,
+        deadline: float,
+        *,
+        cluster_id: str | None = None,
     ) -> Response | Failure:
         """Sends a request to a broker of the current list; see ``Link.call``."""
         link = self._brokers.get(broker_id)
         if link is None:
             return Failure(FailureKind.CONNECT, f"broker {broker_id} is not a known active broker")
-        return await link.call(request, deadline)
+        return await link.call(request, deadline, cluster_id=cluster_id)
 
     async def call_any(
         self,
@@ -228,7 +244,14 @@ class Pool:
             await asyncio.wait(closing, timeout=CLOSE_TIMEOUT_S)
 
     def _link(self, endpoint: HostPort) -> Link:
-        link = Link(endpoint, self._dial, self._clock, self._refused, self._logged_in)
+        link = Link(
+            endpoint,
+            self._dial,
+            self._clock,
+            self._refused,
+            logged_in=self._logged_in,
+            throttled=self._throttled,
+        )
         if self._closed:
             link.close()
         return link

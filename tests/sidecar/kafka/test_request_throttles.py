@@ -20,12 +20,16 @@ LOGGER = "sidecar.kafka.request_throttles"
 
 async def test_a_time_out_names_the_quota_and_how_to_exempt_the_sidecar(clock: Clock) -> None:
     """The answer before said how long the broker would not read the next request."""
-    async with FakeCluster().add(2) as cluster:
+    async with (
+        FakeCluster().add(2) as cluster,
+        KafkaVolumeSource(admin(bootstrap(cluster)), clock=clock) as source,
+    ):
+        await source.observe([1], 1.0)
         cluster.brokers[1].throttle_ms = 4000
-        async with KafkaVolumeSource(admin(bootstrap(cluster)), clock=clock) as source:
-            first = succeeded(await source.observe([1], 1.0))
-            assert not isinstance(first.answers[1], Failure)
-            second = succeeded(await source.observe([0, 1], 1.0))
+        cluster.forget_answers()
+        first = succeeded(await source.observe([1], 1.0))
+        assert not isinstance(first.answers[1], Failure)
+        second = succeeded(await source.observe([0, 1], 1.0))
     answer = second.answers[1]
     assert isinstance(answer, Failure)
     assert FailureKind.TIMEOUT is answer.kind
@@ -50,6 +54,15 @@ async def test_a_list_that_does_not_come_names_the_quota(clock: Clock) -> None:
             message = failed(await source.observe(None, 1.0), FailureKind.TIMEOUT)
     assert "no answer in time" in message
     assert "throttles this sidecar by a request quota, by 1.5 s after an answer" in message
+
+
+async def test_a_new_connection_that_is_throttled_names_the_quota(clock: Clock) -> None:
+    """Its first answer names the broker's cluster, and its throttle delays the log dirs."""
+    async with FakeCluster().add(2) as cluster:
+        cluster.brokers[1].throttle_ms = 4000
+        async with KafkaVolumeSource(admin(bootstrap(cluster)), clock=clock) as source:
+            answer = succeeded(await source.observe(None, 1.0)).answers[1]
+    assert "throttles this sidecar by a request quota" in failed(answer, FailureKind.TIMEOUT)
 
 
 async def test_without_a_throttle_a_time_out_says_nothing_of_quotas(clock: Clock) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from sidecar.kafka.cluster_messages import (
     DescribeCluster,
+    DescribeClusterId,
     DescribeControllers,
     DescribeLogDirs,
 )
@@ -53,6 +54,7 @@ SET = 0
 
 REQUESTS: dict[str, tuple[Any, int, dict[str, object]]] = {
     "brokers, v0": (DescribeCluster(), 0, NO_RIGHTS),
+    "the cluster's id": (DescribeClusterId(), 0, NO_RIGHTS),
     "brokers, v1": (DescribeCluster(), 1, NO_RIGHTS),
     "brokers, v2, with the fenced ones": (
         DescribeCluster(),

@@ -119,13 +119,16 @@ async def test_the_racks_are_those_of_the_last_list(clock: Clock) -> None:
 
 
 async def test_later_polls_use_the_same_connections(clock: Clock) -> None:
-    """In three polls the first broker's connection is the one that the list came over."""
+    """In three polls the first broker's connection is the one that the list came over.
+
+    The others are asked once which cluster they belong to.
+    """
     async with FakeCluster().add(3) as cluster, source_of(cluster, clock) as source:
         for _ in range(3):
             await seen(source)
         assert [1, 1, 1] == [broker.connected for broker in cluster.brokers.values()]
         asked = [times_asked(each, DESCRIBE_CLUSTER) for each in cluster.brokers.values()]
-        assert [3, 0, 0] == asked
+        assert [3, 1, 1] == asked
 
 
 async def test_fenced_brokers_are_listed_and_not_asked(clock: Clock) -> None:
@@ -212,7 +215,8 @@ async def test_a_slow_broker_is_seen_at_short_deadlines_wherever_it_is_listed(
 ) -> None:
     """2.5 s, polls of 1 s each second: every third poll has its answer, over one connection.
 
-    A list that comes too late, once, delays the first one: it is on the connection before it.
+    A list that comes too late, once, delays the first one: it is on the connection before it. So
+    does the question for the cluster, on the second connection.
     """
     now = asyncio.get_running_loop().time
     async with (
@@ -222,7 +226,7 @@ async def test_a_slow_broker_is_seen_at_short_deadlines_wherever_it_is_listed(
         await seen(source)
         cluster.brokers[slow].takes_s = takes_s
         polls = []
-        for _ in range(14):
+        for _ in range(17 if DESCRIBE_CLUSTER in takes_s else 14):
             due = now() + 1.0
             polls.append(kinds(await seen(source, timeout_s=1.0)))
             await asyncio.sleep(max(0.0, due - now()))
@@ -397,6 +401,7 @@ async def test_some_brokers_asked_alone(clock: Clock) -> None:
     """A partial observation asks only those named, at the addresses of the last list.
 
     The brokers are listed first if there is no list yet, or if one of them did not answer last.
+    Brokers 1 and 2 are asked once which cluster they belong to.
     """
     async with FakeCluster().add(3) as cluster, source_of(cluster, clock) as source:
         assert {1: None} == kinds(await seen(source, [1]))
@@ -406,25 +411,27 @@ async def test_some_brokers_asked_alone(clock: Clock) -> None:
         await seen(source)
         await seen(source, [1])
         asked = [times_asked(each, DESCRIBE_CLUSTER) for each in cluster.brokers.values()]
-        assert [2, 0, 0] == asked
+        assert [2, 1, 1] == asked
         observation = await seen(source, [1, 7])
         assert observation.membership is None
         assert {1: None, 7: FailureKind.CONNECT} == kinds(observation)
         asked = [times_asked(each, DESCRIBE_LOG_DIRS) for each in cluster.brokers.values()]
         assert [1, 4, 1] == asked
         asked = [times_asked(each, DESCRIBE_CLUSTER) for each in cluster.brokers.values()]
-        assert [3, 0, 0] == asked
+        assert [3, 1, 1] == asked
 
 
 async def test_a_list_serves_partial_polls_for_a_minute(clock: Clock) -> None:
     """A follower that asks only its own broker, every second, does not list all of them each time.
 
-    It lists them again after a poll without an answer, since the broker may have moved.
+    It lists them again after a poll without an answer, since the broker may have moved. Once it
+    asks which cluster the broker belongs to.
     """
     async with FakeCluster().add(2) as cluster, source_of(cluster, clock) as source:
 
         def lists() -> int:
-            return sum(times_asked(each, DESCRIBE_CLUSTER) for each in cluster.brokers.values())
+            asked = [times_asked(each, DESCRIBE_CLUSTER) for each in cluster.brokers.values()]
+            return sum(asked) - 1
 
         for _ in range(60):
             await seen(source, [1])
@@ -679,7 +686,9 @@ async def test_one_list_is_enough_while_all_brokers_answer(clock: Clock) -> None
     async with FakeCluster().add(3) as cluster, source_of(cluster, clock) as source:
 
         def lists() -> int:
-            return sum(times_asked(each, DESCRIBE_CLUSTER) for each in cluster.brokers.values())
+            # Brokers 1 and 2 are asked once which cluster they belong to.
+            asked = [times_asked(each, DESCRIBE_CLUSTER) for each in cluster.brokers.values()]
+            return sum(asked) - 2
 
         await seen(source)
         await seen(source)
@@ -737,3 +746,97 @@ async def test_the_own_cluster_is_found_behind_addresses_of_two(clock: Clock) ->
             membership = (await seen(source)).membership
             assert membership is not None
             assert "fake-cluster" == membership.cluster_id
+
+
+async def passed_on(address: FakeBroker, to: FakeBroker) -> None:
+    """A broker is gone, and another one listens at its address."""
+    await address.stop()
+    to.port = address.port
+    await to.start()
+
+
+async def test_an_address_that_passed_to_another_cluster_is_not_sight(clock: Clock) -> None:
+    """Each new connection is asked once, before the log dirs; a poll without a list asks too."""
+    one, other = FakeCluster().add(2), FakeCluster().add(2)
+    other.cluster_id = "other-cluster"
+    async with one, source_of(one, clock) as source:
+        assert {0: None, 1: None} == kinds(await seen(source))
+        stranger = other.brokers[1]
+        await passed_on(one.brokers[1], stranger)
+        for brokers in (None, [1]):
+            answer = (await seen(source, brokers)).answers[1]
+            expected = (
+                f"127.0.0.1:{stranger.port}: belongs to cluster other-cluster, not to fake-cluster"
+            )
+            assert expected == failed(answer, FailureKind.OTHER_CLUSTER)
+        assert 0 == times_asked(stranger, DESCRIBE_LOG_DIRS)
+        assert stranger.connected == times_asked(stranger, DESCRIBE_CLUSTER)
+        await passed_on(stranger, one.brokers[1])
+        clock.now += 1.0
+        assert {0: None, 1: None} == kinds(await seen(source))
+
+
+async def test_the_first_poll_compares_with_its_own_list(clock: Clock) -> None:
+    """Nothing is remembered yet, and the list names the cluster that is meant."""
+    one, other = FakeCluster().add(2), FakeCluster().add(2)
+    other.cluster_id = "other-cluster"
+    async with one:
+        await passed_on(one.brokers[1], other.brokers[1])
+        async with source_of(one, clock) as source:
+            observation = await seen(source)
+            assert {0: None, 1: FailureKind.OTHER_CLUSTER} == kinds(observation)
+        await other.brokers[1].stop()
+
+
+async def test_a_broker_without_a_cluster_id_is_sight(clock: Clock) -> None:
+    """It is no sign of another cluster, and it is not asked again."""
+    one, other = FakeCluster().add(2), FakeCluster().add(2)
+    other.cluster_id = ""
+    async with one, source_of(one, clock) as source:
+        await passed_on(one.brokers[1], other.brokers[1])
+        for _ in range(2):
+            assert {0: None, 1: None} == kinds(await seen(source))
+        assert 1 == times_asked(other.brokers[1], DESCRIBE_CLUSTER)
+        await other.brokers[1].stop()
+
+
+async def test_a_broker_that_refuses_to_name_its_cluster_is_not_sight(clock: Clock) -> None:
+    """Its log dirs are not asked for, and the next poll asks again."""
+
+    def refuses(_: FakeConnection, request: FakeRequest, frame: bytes) -> bytes:
+        if request.api_key != DESCRIBE_CLUSTER:
+            return frame
+        # The size, the correlation id, a tag and the throttle time come before the error code.
+        return frame[:13] + (-1).to_bytes(2, "big", signed=True) + frame[15:]
+
+    async with FakeCluster().add(2) as cluster, source_of(cluster, clock) as source:
+        broker = cluster.brokers[1]
+        broker.twist = refuses
+        answer = (await seen(source)).answers[1]
+        expected = f"127.0.0.1:{broker.port}: DescribeCluster returned error -1 (UNKNOWN)"
+        assert expected == failed(answer, FailureKind.BROKER)
+        assert 0 == times_asked(broker, DESCRIBE_LOG_DIRS)
+        broker.twist = None
+        assert {0: None, 1: None} == kinds(await seen(source))
+
+
+async def test_a_late_answer_is_of_the_cluster_that_was_asked(clock: Clock) -> None:
+    """Broker 1 answers late; then all addresses are another cluster's, whose broker 1 is silent."""
+    known = "fake-cluster"
+    one, other = FakeCluster().add(2), FakeCluster().add(2)
+    other.cluster_id = "other-cluster"
+    async with (
+        one,
+        KafkaVolumeSource(admin(bootstrap(one)), clock=clock, cluster_id=lambda: known) as source,
+    ):
+        await seen(source)
+        one.brokers[1].takes_s = {DESCRIBE_LOG_DIRS: 2.0}
+        assert FailureKind.TIMEOUT == kinds(await seen(source, timeout_s=1.0))[1]
+        await asyncio.sleep(2.0)
+        for number in (0, 1):
+            await passed_on(one.brokers[number], other.brokers[number])
+        known = "other-cluster"
+        other.brokers[1].twist = silent
+        assert {0: None, 1: FailureKind.TIMEOUT} == kinds(await seen(source, timeout_s=1.0))
+        for each in other.brokers.values():
+            await each.stop()
