@@ -146,3 +146,16 @@ def test_counts_of_readers_and_authorizers() -> None:
     readers.record(Report(1, False, 0, refusals=Refusals()), None, 0.0)
     readers.record(report(2), None, 0.0)
     assert ReaderCounts(2, 1) == readers.counts(0.0)
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        (ReaderCounts(0, 0), "producers would be refused"),
+        (ReaderCounts(1, 0), "producers are throttled, not refused"),
+        (ReaderCounts(2, 1), "producers are refused"),
+    ],
+)
+def test_the_effect_of_the_stop_line(counts: ReaderCounts, expected: str) -> None:
+    """Only an authorizer can refuse."""
+    assert expected == counts.stopped

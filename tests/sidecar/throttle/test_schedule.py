@@ -119,6 +119,11 @@ def test_half_of_what_is_left_by_now() -> None:
     assert NextPoll(8.0) == next_poll(memory, MINUTE, 14.0, 0.0)
 
 
+def test_a_full_broker_that_is_overdue_is_asked_after_the_minimum() -> None:
+    """Its 1.2 s have passed since it was read."""
+    assert NextPoll(0.1) == next_poll(filling({1: 0.0, 2: None, 3: None}), QUICK, 20.0, 10.0)
+
+
 def test_unknown_rate_is_asked_again_after_the_minimum() -> None:
     """While a volume's rate is unknown, so is the time until its limit."""
     memory = factors.fold(Memory(), whole(10.0, [reading(1, 10.0, {"/d0": TOTAL}, total=TOTAL)]))

@@ -173,6 +173,7 @@ class TestDecisions:
             "36.0 GB of 100.0 GB available (36.0%), at or below the soft limit of 40.0 GB"
             in slowed.reason
         )
+        assert slowed.reason.endswith(": the factor falls until the limit of 10.0 GB")
         assert (0.0, False) == (full.factor, full.is_sloped)
 
     def test_above_the_soft_limit_it_lasts_until_it_may_rise(self) -> None:
