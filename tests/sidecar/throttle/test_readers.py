@@ -108,7 +108,8 @@ def test_what_is_refused_a_second() -> None:
 
 
 def test_refusals_a_second_by_reason() -> None:
-    """Each reason has its own rate."""
+    """Each reason has its own rate, and begins at 0."""
+    assert 0 == Refusals().total
     readers = Readers()
     readers.record(Report(1, False, 0, refusals=Refusals(1, 1, 1)), None, 1.0)
     reader = readers.record(Report(1, False, 0, refusals=Refusals(3, 5, 7)), None, 3.0)

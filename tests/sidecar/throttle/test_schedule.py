@@ -284,6 +284,13 @@ def test_a_follower_polls_its_own_broker_more_often(
     assert expected == next_followers_poll(memory, timing, 10.0, polls)
 
 
+def test_a_follower_polls_a_broker_at_once_that_nobody_has_asked() -> None:
+    """The list of brokers has it, and no answer."""
+    memory = factors.fold(Memory(), replace(whole(10.0, silent=[1]), answers={}))
+    expected = NextPoll(0.0, frozenset({1}))
+    assert expected == next_followers_poll(memory, OBSERVED, 10.0, OwnPolls(None, {}, {}))
+
+
 @pytest.mark.parametrize(
     ("interval_s", "expected"), [(0.1, 2.0), (1.0, 2.0), (5.0, 5.0), (10.0, 10.0), (3600.0, 10.0)]
 )
