@@ -172,7 +172,7 @@ def next_poll(
     # Every sidecar asks every broker, so the spacing grows with the cluster. It protects the
     # brokers, so it has precedence even when a volume is near its limit.
     spacing_s = _SPACING_PER_BROKER_S * len(active)
-    if any(map(_is_full, states.values())):
+    if any(map(_full, states.values())):
         spacing_s = max(spacing_s, full_s)
     until_whole = max(
         spacing_s - since_whole_s,
@@ -265,14 +265,14 @@ def _alone(waits: Mapping[int, float], until_whole_s: float) -> NextPoll:
 
 def _until_needed(state: BrokerState, full_s: float, now: float) -> float:
     """The longest wait at ``now`` until the broker's volumes are read again, seconds."""
-    if not _is_full(state):
-        return _half_of_nearest(state, now)
-    return full_s if state.read_at is None else max(0.0, full_s - (now - state.read_at))
+    if full := _full(state):
+        return max(0.0, full_s - (now - full[0].read_at))
+    return _half_of_nearest(state, now)
 
 
-def _is_full(state: BrokerState) -> bool:
-    """Whether a volume that can be read violated the limit when last read."""
-    return any(volume.online for volume in state.violating)
+def _full(state: BrokerState) -> list[VolumeState]:
+    """The volumes that can be read, and violated the limit when last read."""
+    return [volume for volume in state.violating if volume.online]
 
 
 def _is_silent(state: BrokerState) -> bool:

@@ -73,6 +73,12 @@ def test_failure_of_the_same_kind_continues() -> None:
     assert (REFUSED, 30.0) == (memory.brokers[1].failure, memory.brokers[1].failed_since)
 
 
+def test_failure_to_read_a_log_dir_begins_with_the_first_reading_without_it() -> None:
+    """The broker answers each time; the log dir stays without sizes."""
+    memory = after(*(whole(at, [reading(1, at, unreadable=["/d0"])]) for at in (10.0, 20.0)))
+    assert 10.0 == memory.brokers[1].failed_since
+
+
 def test_failure_of_a_broker_never_seen_is_reported() -> None:
     """A member that never answered has a failure and no reading."""
     state = after(whole(0.0, silent=[1])).brokers[1]

@@ -108,7 +108,8 @@ def test_what_is_refused_a_second() -> None:
 
 
 def test_refusals_a_second_by_reason() -> None:
-    """Each reason has its own rate."""
+    """Each reason has its own rate, and begins at 0."""
+    assert 0 == Refusals().total
     readers = Readers()
     readers.record(Report(1, False, 0, refusals=Refusals(1, 1, 1)), None, 1.0)
     reader = readers.record(Report(1, False, 0, refusals=Refusals(3, 5, 7)), None, 3.0)
@@ -146,3 +147,16 @@ def test_counts_of_readers_and_authorizers() -> None:
     readers.record(Report(1, False, 0, refusals=Refusals()), None, 0.0)
     readers.record(report(2), None, 0.0)
     assert ReaderCounts(2, 1) == readers.counts(0.0)
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        (ReaderCounts(0, 0), "producers would be refused"),
+        (ReaderCounts(1, 0), "producers are throttled, not refused"),
+        (ReaderCounts(2, 1), "producers are refused"),
+    ],
+)
+def test_the_effect_of_the_stop_line(counts: ReaderCounts, expected: str) -> None:
+    """Only an authorizer can refuse."""
+    assert expected == counts.stopped

@@ -119,6 +119,11 @@ def test_half_of_what_is_left_by_now() -> None:
     assert NextPoll(8.0) == next_poll(memory, MINUTE, 14.0, 0.0)
 
 
+def test_a_full_broker_that_is_overdue_is_asked_after_the_minimum() -> None:
+    """Its 1.2 s have passed since it was read."""
+    assert NextPoll(0.1) == next_poll(filling({1: 0.0, 2: None, 3: None}), QUICK, 20.0, 10.0)
+
+
 def test_unknown_rate_is_asked_again_after_the_minimum() -> None:
     """While a volume's rate is unknown, so is the time until its limit."""
     memory = factors.fold(Memory(), whole(10.0, [reading(1, 10.0, {"/d0": TOTAL}, total=TOTAL)]))
@@ -277,6 +282,13 @@ def test_a_follower_polls_its_own_broker_more_often(
     memory = filling({**CROWD, 7: left_s})
     timing = replace(OBSERVED, observers=4)
     assert expected == next_followers_poll(memory, timing, 10.0, polls)
+
+
+def test_a_follower_polls_a_broker_at_once_that_nobody_has_asked() -> None:
+    """The list of brokers has it, and no answer."""
+    memory = factors.fold(Memory(), replace(whole(10.0, silent=[1]), answers={}))
+    expected = NextPoll(0.0, frozenset({1}))
+    assert expected == next_followers_poll(memory, OBSERVED, 10.0, OwnPolls(None, {}, {}))
 
 
 @pytest.mark.parametrize(

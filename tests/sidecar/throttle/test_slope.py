@@ -139,13 +139,14 @@ def test_a_volume_that_goes_up_and_down_turns_it_once_a_minute() -> None:
 
 
 def test_the_smallest_of_all_volumes_counts() -> None:
-    """And a volume whose soft limit lies below its limit has no slope."""
+    """And a volume whose soft limit lies at its limit or below has no slope."""
     both = [state(25 * GB, 18 * MB, log_dir="/a"), state(39.9 * GB, GB, log_dir="/b")]
     found = next_slope(None, both, RULES, 1.0, 100.0)
     assert found is not None
     assert 0.65 == found.factor
     narrow = SlopeRules(MinAvailableRatio(0.05))
     assert next_slope(None, [state(4 * GB, MB)], narrow, 1.0, 100.0) is None
+    assert next_slope(None, [state(10 * GB, MB)], SlopeRules(LIMIT), 1.0, 100.0) is None
 
 
 class TestDecisions:
@@ -173,6 +174,7 @@ class TestDecisions:
             "36.0 GB of 100.0 GB available (36.0%), at or below the soft limit of 40.0 GB"
             in slowed.reason
         )
+        assert slowed.reason.endswith(": the factor falls until the limit of 10.0 GB")
         assert (0.0, False) == (full.factor, full.is_sloped)
 
     def test_above_the_soft_limit_it_lasts_until_it_may_rise(self) -> None:
