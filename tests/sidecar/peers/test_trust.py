@@ -9,7 +9,7 @@ import trustme
 
 from sidecar.peers.addresses import Address
 from sidecar.peers.trust import Trust
-from tests.sidecar.kafka.servers import raw_server, server_context
+from tests.sidecar.kafka.servers import hang, raw_server, server_context
 
 
 async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -23,6 +23,13 @@ async def answered(trust: Trust, context: ssl.SSLContext) -> dict[str, str]:
     """The answer of a server with this certificate."""
     async with raw_server(answer, context) as address:
         return await trust.get(Address(f"https://{address}"), "/v1", dict, deadline_s=60.0)
+
+
+async def test_a_sidecar_that_hangs() -> None:
+    """The request ends at its deadline."""
+    async with raw_server(hang) as address:
+        with pytest.raises(TimeoutError):
+            await Trust().get(Address(f"http://{address}"), "/v1", dict, deadline_s=0.1)
 
 
 async def test_a_ca_that_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,8 +62,9 @@ async def test_each_is_asked_once_before_any_zone_counts() -> None:
 
 
 @pytest.mark.looptime
-async def test_a_sidecar_without_an_answer_keeps_its_zone() -> None:
+async def test_a_sidecar_without_an_answer_keeps_its_zone(caplog: pytest.LogCaptureFixture) -> None:
     """It is down, or has just started and does not know its broker's rack; who moved counts."""
+    caplog.set_level(logging.INFO)
     world = World()
     async with world.running() as zones:
         await asyncio.sleep(3.0)
@@ -72,6 +73,7 @@ async def test_a_sidecar_without_an_answer_keeps_its_zone() -> None:
         world.zones |= {URLS[1]: None, URLS[2]: "moved"}
         await asyncio.sleep(610.0)
         assert before | {URLS[2]: "moved"} == zones.known
+    assert 2 == caplog.text.count("the zones of the sidecars")
 
 
 @pytest.mark.looptime
