@@ -295,6 +295,8 @@ class ReaderDocument:
     in_scope: list[ScopedClientDocument]
     """The clients that a throttle of some topics is for, at most 50, those that wrote most first.
     Empty when the throttle is for all clients."""
+    kafka_version: str | None
+    """Its version of Kafka; null if an older jar does not report it."""
 
 
 @described

@@ -55,7 +55,7 @@ class LongPoll:
         generation, further = self._board.snapshot.generation, {}
         has_it = matches(sent.get("if-none-match", ""), self._board.etag)
         report_headers = (
-            sent.get(f"throttle-{each}", "") for each in ("reader", "refused", "scope")
+            sent.get(f"throttle-{each}", "") for each in ("reader", "refused", "scope", "kafka")
         )
         report = parse_report(*report_headers)
         reader, broker_id = None, parse_broker(sent.get("throttle-broker", ""))
@@ -155,6 +155,7 @@ _NAMES: Final = frozenset(
     (
         *(b"accept", b"if-none-match", b"prefer"),
         *(b"throttle-reader", b"throttle-refused", b"throttle-scope", b"throttle-broker"),
+        b"throttle-kafka",
     )
 )
 

@@ -102,6 +102,7 @@ _HEADERS: Final = [
         "with the most since the last throttle began (names percent-encoded), and whether its log "
         "has an error for each.",
     ),
+    _parameter("Throttle-Kafka", "With Throttle-Reader, the broker's version of Kafka."),
     _parameter(
         "Throttle-Scope",
         "clients=PRINCIPAL/CLIENT_ID:BYTES,...: with Throttle-Reader, while a throttle is only for "

@@ -10,6 +10,7 @@ order,
 - While a throttle is only for some topics, ``Throttle-Scope: clients=alice/etl-1:2000000``: the
 clients
   in scope, with the bytes that each has written during the throttle.
+- ``Throttle-Kafka: 4.3.1``: the broker's version of Kafka.
 - A callback that uses another sidecar sends ``Throttle-Broker: 1`` alone.
 
 Any other form is ignored, because a wrong report must not deprive a reader of the factor.
@@ -46,6 +47,8 @@ _SCOPE: Final = re.compile(r"clients=([A-Za-z0-9._%/:,-]+)((?:; [a-z_]+=[^;]*)*)
 
 _CLIENT: Final = re.compile(r"([A-Za-z0-9._%-]*)/([A-Za-z0-9._%-]*):([0-9]{1,18})")
 
+_VERSION: Final = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){2}[A-Za-z0-9.-]{0,40}")
+
 _MOST_CLIENTS: Final = 10
 
 _MOST_IN_SCOPE: Final = 50
@@ -57,13 +60,14 @@ _INT_MAX: Final = 2**31 - 1
 """The largest node id of Kafka, and the largest size in Java."""
 
 
-def parse_report(text: str, refused: str = "", scope: str = "") -> Report | None:
+def parse_report(text: str, refused: str = "", scope: str = "", kafka: str = "") -> Report | None:
     """Parse a callback's report; None when it has another form.
 
     Args:
         text: the header Throttle-Reader.
         refused: the header Throttle-Refused.
         scope: the header Throttle-Scope.
+        kafka: the header Throttle-Kafka.
     """
     found = _REPORT.fullmatch(text) if len(text) <= _LONGEST else None
     if found is None:
@@ -79,6 +83,7 @@ def parse_report(text: str, refused: str = "", scope: str = "") -> Report | None
         more.get("fault"),
         _refusals(refused),
         tuple(ScopedClient(*each) for each in _in_scope(scope)),
+        kafka if _VERSION.fullmatch(kafka) else None,
     )
 
 

@@ -217,26 +217,19 @@ class Peers:
             await asyncio.sleep(_SPACING_S if more else pause_s)
 
     async def ask(self, peer: Peer) -> bool:
-        """Ask one sidecar once, and wait for an id. Return whether it has more ids.
+        """Ask one sidecar once, and wait for an id; return whether it has more ids.
 
-        Raises:
-            TimeoutError: the answer takes too long.
-            OSError: the network or TLS failed.
-            HttpError: the sidecar refuses, or the answer is not HTTP.
-            ValueError: the answer has another form, or the name is invalid.
-            RecursionError: the answer is nested too deeply.
+        Errors as ``Trust.get``.
         """
         query = "" if peer.after is None else f"?after={peer.after}"
-        async with asyncio.timeout(self._wait_s + _DEADLINE_S):
-            response = await self._trust.get(
-                f"{peer.address.url}{PATH}{query}",
-                wait_s=self._wait_s,
-                longest_answer=_LONGEST_ANSWER,
-                address=peer.address.ip,
-            )
-        if response.status != 200:
-            raise HttpError(f"it answers {response.status}")
-        page = msgspec.json.decode(response.body, type=AllocatedIdPage)
+        page = await self._trust.get(
+            peer.address,
+            f"{PATH}{query}",
+            AllocatedIdPage,
+            deadline_s=_DEADLINE_S,
+            wait_s=self._wait_s,
+            longest_answer=_LONGEST_ANSWER,
+        )
         peer.after = page.next
         peer.ids += len(page.ids)
         peer.lost += page.lost

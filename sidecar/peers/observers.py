@@ -254,16 +254,14 @@ class Observers:
         query = ""
         if observer.after is not None:
             query = f"?origin={observer.origin}&after={observer.after}"
-        async with asyncio.timeout(_WAIT_S + _DEADLINE_S):
-            response = await self._trust.get(
-                f"{observer.address.url}{PATH}{query}",
-                wait_s=_WAIT_S,
-                longest_answer=_LONGEST_ANSWER,
-                address=observer.address.ip,
-            )
-        if response.status != 200:
-            raise HttpError(f"it answers {response.status}")
-        return msgspec.json.decode(response.body, type=ObservationPage)
+        return await self._trust.get(
+            observer.address,
+            f"{PATH}{query}",
+            ObservationPage,
+            deadline_s=_DEADLINE_S,
+            wait_s=_WAIT_S,
+            longest_answer=_LONGEST_ANSWER,
+        )
 
     def _read(self, observer: Observer, page: ObservationPage, asked_at: float) -> None:
         now = self._clock()

@@ -10,12 +10,15 @@ its second attempt.
 
 import asyncio
 import ssl
-from typing import Final
+from typing import TypeVar
 
-from sidecar.http import Response, request
+import msgspec
+
+from sidecar.http import LONGEST_ANSWER_BYTES, HttpError, Response, request
+from sidecar.peers.addresses import Address
 from sidecar.threads import OwnThreads
 
-_HEADERS: Final = {"Accept": "application/json"}
+_T = TypeVar("_T")
 
 
 class Trust:
@@ -26,26 +29,50 @@ class Trust:
         self._reading: asyncio.Future[ssl.SSLContext] | None = None
 
     async def get(
-        self, url: str, *, wait_s: int, longest_answer: int, address: str | None
-    ) -> Response:
-        """Send a long poll; the deadline, the other arguments and the errors as in ``request``.
+        self,
+        address: Address,
+        path: str,
+        form: type[_T],
+        *,
+        deadline_s: float,
+        wait_s: int = 0,
+        longest_answer: int = LONGEST_ANSWER_BYTES,
+    ) -> _T:
+        """Ask a sidecar once, and return its answer.
 
         Args:
-            url: an http or https URL.
+            address: the sidecar's address.
+            path: the path and the query.
+            form: the form of the answer.
+            deadline_s: the deadline of the answer beyond the wait, seconds.
             wait_s: how long the answer may wait for news, seconds.
             longest_answer: the most bytes of the answer.
-            address: the address to connect to.
+
+        Raises:
+            TimeoutError: the answer takes too long.
+            OSError: the network or TLS failed.
+            HttpError: the sidecar refuses, or the answer is not HTTP.
+            ValueError: the answer has another form, or the name is invalid.
+            RecursionError: the answer is nested too deeply.
         """
-        headers = {**_HEADERS, "Prefer": f"wait={wait_s}"}
+        async with asyncio.timeout(wait_s + deadline_s):
+            response = await self._response(address, path, wait_s, longest_answer)
+        if response.status != 200:
+            raise HttpError(f"it answers {response.status}")
+        return msgspec.json.decode(response.body, type=form)
+
+    async def _response(
+        self, address: Address, path: str, wait_s: int, longest_answer: int
+    ) -> Response:
         for may_renew in (True, False):
             try:
                 return await request(
                     "GET",
-                    url,
-                    headers=headers,
+                    f"{address.url}{path}",
+                    headers={"Accept": "application/json", "Prefer": f"wait={wait_s}"},
                     ssl_context=self._context,
                     longest_answer=longest_answer,
-                    address=address,
+                    address=address.ip,
                 )
             except ssl.SSLCertVerificationError:
                 if not may_renew:

@@ -3,6 +3,7 @@
 Example: of three brokers one is fenced: one row, and "3 brokers, 2 answered".
 """
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ SHOWN: Final = 50
 
 REFUSED: Final = 10
 """The most refused clients that are named."""
+
+_WITH_ERRORS: Final = (((4, 0, 0), (4, 2, 2)), ((4, 3, 0), (4, 3, 2)))
+"""The versions with KAFKA-20746, each range without its end. 4.2.1 may have the fix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,9 @@ class Brokers:
         failed_polls: the number of failed polls in a row.
         why: why the last poll failed; "" when it succeeded.
         runbook: the runbook for failed polls; "" when polls succeed.
-        any_fenced: whether the cluster lists a fenced broker. Kafka lists them since 4.0.
+        with_errors: the readers that may log errors, since the cluster lists a fenced broker, and
+            their version of Kafka may have KAFKA-20746: "1 (Kafka 4.3.1) and 2". "" if there are
+            none. Kafka lists fenced brokers since 4.0.
     """
 
     active: int
@@ -70,7 +76,7 @@ class Brokers:
     failed_polls: int
     why: str
     runbook: str
-    any_fenced: bool
+    with_errors: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +123,7 @@ class ScopedRow:
     landed: str
 
 
-def brokers(snapshot: Snapshot, now: Now) -> Brokers:
+def brokers(snapshot: Snapshot, readers: list[Reader], now: Now) -> Brokers:
     """Summarize the cluster's brokers, and list the brokers with a problem."""
     memory = snapshot.memory
     active = memory.active
@@ -135,8 +141,23 @@ def brokers(snapshot: Snapshot, now: Now) -> Brokers:
         failed_polls=memory.failed_polls,
         why=memory.failure.message if memory.failure else "",
         runbook=of_failed_polls(memory),
-        any_fenced=bool(memory.fenced),
+        with_errors=_with_errors(readers) if memory.fenced else "",
     )
+
+
+def _with_errors(readers: list[Reader]) -> str:
+    named = []
+    for report in (reader.report for reader in readers):
+        version = report.kafka_version
+        if version is None:
+            named.append(str(report.broker_id))
+        elif any(first <= _numbers(version) < mended for first, mended in _WITH_ERRORS):
+            named.append(f"{report.broker_id} (Kafka {version})")
+    return ", ".join(named)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"[0-9]+", version)[:3]))
 
 
 def reader_rows(readers: list[Reader], snapshot: Snapshot, now: Now) -> tuple[ReaderRow, ...]:

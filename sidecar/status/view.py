@@ -172,7 +172,7 @@ def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusVi
         filling=tuple(_filling(snapshot, now)),
         volumes=tuple(rows),
         volume_count=count,
-        brokers=brokers(snapshot, now),
+        brokers=brokers(snapshot, readers, now),
         former=tuple(_former(inputs)),
         readers=reader_rows(readers, snapshot, now),
         refused=refused(readers),

@@ -105,6 +105,7 @@ class Report:
         refusals: the refusals of its authorizer; None without an authorizer.
         in_scope: the clients that the throttle is for, those that wrote most first; empty where the
             throttle is for all clients.
+        kafka_version: the broker's version of Kafka; None if it did not report one.
     """
 
     broker_id: int
@@ -113,6 +114,7 @@ class Report:
     fault: str | None = None
     refusals: Refusals | None = None
     in_scope: tuple[ScopedClient, ...] = ()
+    kafka_version: str | None = None
 
 
 @dataclass(slots=True)

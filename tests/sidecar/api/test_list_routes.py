@@ -273,6 +273,7 @@ REPORT = {
     "throttle_reader": "broker=3; emergency=true; throttled_clients=12",
     "throttle_refused": "new_connection=30; stop_line=1; release=3; clients=etl/:34; logged=true",
     "throttle_scope": "clients=etl/a%20b:7",
+    "throttle_kafka": "4.3.1",
 }
 
 
@@ -306,6 +307,7 @@ async def test_a_broker_that_reads(path: str) -> None:
                 "bytes_per_second": 0.0,
             }
         ],
+        "kafka_version": "4.3.1",
     }
     assert (await sidecar.get("/v1/readers")).json() == {"generation": 1, "readers": [reader]}
     await sidecar.get(path, if_none_match=etag, **REPORT)

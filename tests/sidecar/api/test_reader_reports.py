@@ -126,3 +126,19 @@ def test_another_form_is_none(text: str) -> None:
 def test_no_text_breaks_it(text: str) -> None:
     """Whatever is sent, there is no error and no report by chance."""
     assert parse_report(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("4.3.1", "4.3.1"),
+        ("4.4.0-rc1", "4.4.0-rc1"),
+        ("", None),
+        ("4.3", None),
+        ("4.3.1 <b>", None),
+        ("4.3.1" + 50 * "1", None),
+    ],
+)
+def test_the_version_of_kafka(text: str, version: str | None) -> None:
+    """Another form is no version, and the rest of the report counts."""
+    assert Report(1, True, 2, kafka_version=version) == parse_report(REPORT, kafka=text)

@@ -1,13 +1,19 @@
 """Asking one broker with the credentials of the moment, and the zone of a sidecar."""
 
-import pytest
+from typing import Any
 
+import pytest
+from fastapi import FastAPI
+
+from sidecar.api.connections import Connections
 from sidecar.control.tokens import Tokens
+from sidecar.daemon import application, composition
 from sidecar.daemon.composition import _ask_one_broker, _zone
 from sidecar.daemon.reload import Credentials
 from sidecar.errors import SettingsError
 from sidecar.kafka import KafkaVolumeSource
 from sidecar.settings import HostPort, KafkaAdmin, load
+from sidecar.status.inputs import ToolSettings
 from sidecar.volumes import Failure, FailureKind
 
 
@@ -43,3 +49,34 @@ async def test_the_zone_is_the_rack_of_the_broker_beside_it(
     source = KafkaVolumeSource(admin, clock=lambda: 0.0)
     source.racks = {1: "rack-a", 2: "rack-b"}
     assert zone == _zone(settings, source)()
+
+
+async def test_the_page_has_the_operators_tools_and_a_refused_login(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both come from parts of the daemon, and the metric has the refusal, too."""
+    inputs: dict[str, Any] = {}
+
+    def build_app(*args: Any, **named: Any) -> FastAPI:
+        inputs.update(named)
+        return application.build_app(*args, **named)
+
+    monkeypatch.setattr(composition, "build_app", build_app)
+    environ = {
+        "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_RATIO": "0.05",
+        "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": "broker-0:9092",
+        "SIDECAR_PLATFORM": "strimzi",
+        "SIDECAR_HTTP_LISTEN": "127.0.0.1:0",
+    }
+    settings = load(environ=environ).settings
+    parts = composition.compose(settings, lambda: settings, Connections(10))
+    for server in parts.servers:
+        server.stop()
+    assert ToolSettings("strimzi", ("broker-0",)) == inputs["tools"]
+    assert parts.source is not None
+    used = "kafka_throttle_former_credentials_used"
+    for refusal in ("", "b1: the login was refused"):
+        parts.source._former.refusal = refusal
+        assert refusal == inputs["refusal"]()
+        value = inputs["registry"].get_sample_value(used, {"kind": "broker"})
+        assert bool(refusal) == bool(value)

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import trustme
 
+from sidecar.peers.addresses import Address
 from sidecar.peers.trust import Trust
-from tests.sidecar.kafka.servers import raw_server, server_context
+from tests.sidecar.kafka.servers import hang, raw_server, server_context
 
 
 async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -18,11 +19,17 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
     await writer.drain()
 
 
-async def status(trust: Trust, context: ssl.SSLContext) -> int:
-    """The status of a request to a server with this certificate."""
+async def answered(trust: Trust, context: ssl.SSLContext) -> dict[str, str]:
+    """The answer of a server with this certificate."""
     async with raw_server(answer, context) as address:
-        url = f"https://{address}/v1"
-        return (await trust.get(url, wait_s=1, longest_answer=1000, address=None)).status
+        return await trust.get(Address(f"https://{address}"), "/v1", dict, deadline_s=60.0)
+
+
+async def test_a_sidecar_that_hangs() -> None:
+    """The request ends at its deadline."""
+    async with raw_server(hang) as address:
+        with pytest.raises(TimeoutError):
+            await Trust().get(Address(f"http://{address}"), "/v1", dict, deadline_s=0.1)
 
 
 async def test_a_ca_that_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,8 +39,8 @@ async def test_a_ca_that_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyP
     first, second = trustme.CA(), trustme.CA()
     first.cert_pem.write_to_path(str(file))
     trust = Trust()
-    assert 200 == await status(trust, server_context(first))
+    assert {} == await answered(trust, server_context(first))
     second.cert_pem.write_to_path(str(file))
-    assert 200 == await status(trust, server_context(second))
+    assert {} == await answered(trust, server_context(second))
     with pytest.raises(ssl.SSLCertVerificationError):
-        await status(trust, server_context(trustme.CA()))
+        await answered(trust, server_context(trustme.CA()))

@@ -4,12 +4,14 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
+import trustme
 
 from sidecar.peers.addresses import Address, Addresses
 from sidecar.peers.zones import Zones
-from tests.sidecar.kafka.servers import raw_server
+from tests.sidecar.kafka.servers import raw_server, server_context
 from tests.support.waiting import seen
 
 URLS = [f"http://sidecar-{number}" for number in range(45)]
@@ -60,8 +62,9 @@ async def test_each_is_asked_once_before_any_zone_counts() -> None:
 
 
 @pytest.mark.looptime
-async def test_a_sidecar_without_an_answer_keeps_its_zone() -> None:
+async def test_a_sidecar_without_an_answer_keeps_its_zone(caplog: pytest.LogCaptureFixture) -> None:
     """It is down, or has just started and does not know its broker's rack; who moved counts."""
+    caplog.set_level(logging.INFO)
     world = World()
     async with world.running() as zones:
         await asyncio.sleep(3.0)
@@ -70,6 +73,7 @@ async def test_a_sidecar_without_an_answer_keeps_its_zone() -> None:
         world.zones |= {URLS[1]: None, URLS[2]: "moved"}
         await asyncio.sleep(610.0)
         assert before | {URLS[2]: "moved"} == zones.known
+    assert 2 == caplog.text.count("the zones of the sidecars")
 
 
 @pytest.mark.looptime
@@ -155,3 +159,24 @@ async def test_over_http(
         await asyncio.wait([task])
     assert asked[0].lower().startswith(b"get /v1/zone http/1.1\r\n")
     assert list(zone.values()) == list(zones.known.values())
+
+
+async def test_zones_behind_proxies_whose_ca_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next request trusts the new CA."""
+    file = tmp_path / "ca.pem"
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    first, second = trustme.CA(), trustme.CA()
+    first.cert_pem.write_to_path(str(file))
+    clock = asyncio.get_running_loop().time
+    zones = Zones(Addresses([], clock), clock)
+    second.cert_pem.write_to_path(str(file))
+
+    async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{"zone":"a"}')
+        await writer.drain()
+
+    async with raw_server(reply, server_context(second)) as address:
+        assert "a" == await zones._ask_by_http(Address(f"https://{address}"))

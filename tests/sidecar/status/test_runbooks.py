@@ -182,3 +182,29 @@ async def test_a_fenced_broker_where_callbacks_are(
     page = await outline(sidecar)
     assert expected == page.text.count("may log a NullPointerException")
     assert "KAFKA-20746" in runbooks.names()
+
+
+@pytest.mark.parametrize(
+    ("version", "named"),
+    [
+        (None, "1"),
+        ("3.9.1", ""),
+        ("4.0.0", "1 (Kafka 4.0.0)"),
+        ("4.2.1", "1 (Kafka 4.2.1)"),
+        ("4.2.2", ""),
+        ("4.3.1-rc0", "1 (Kafka 4.3.1-rc0)"),
+        ("4.3.2", ""),
+        ("4.4.0", ""),
+    ],
+)
+async def test_the_page_names_brokers_whose_version_has_the_fault(
+    version: str | None, named: str
+) -> None:
+    """An older jar does not report the version, so its broker may have it."""
+    sidecar = FakeSidecar()
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 50})], fenced=[2]))
+    sidecar.board.readers.record(Report(1, False, 0, kafka_version=version), None, 0.0)
+    page = await outline(sidecar)
+    shown = f"by their version of Kafka: {named}. Runbook: KAFKA-20746" if named else ""
+    assert shown in page.text
+    assert bool(named) == ("NullPointerException" in page.text)

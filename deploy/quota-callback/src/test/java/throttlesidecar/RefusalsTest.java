@@ -623,4 +623,10 @@ class RefusalsTest {
         log.filter();
         assertEquals(counts + "; logged=true", runtime.headers().get("Throttle-Refused"));
     }
+
+    /** The broker reports its version of Kafka, since some versions have faults. */
+    @Test
+    void reportsTheVersionOfKafka() {
+        assertTrue(runtime.headers().get("Throttle-Kafka").matches("\\d+\\.\\d+\\.\\d+.*"));
+    }
 }

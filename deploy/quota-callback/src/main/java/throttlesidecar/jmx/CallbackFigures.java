@@ -1,10 +1,13 @@
 package throttlesidecar.jmx;
 
+import java.io.IOException;
+import java.io.InputStream;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Properties;
 import java.util.function.Supplier;
 import javax.management.Attribute;
 import javax.management.AttributeList;
@@ -23,6 +26,8 @@ import throttlesidecar.throttling.Enforcement;
  * sidecar gets them in the headers of requests.
  */
 public final class CallbackFigures implements DynamicMBean {
+    private static final String KAFKA_VERSION = kafkaVersion();
+
     private final Integer nodeId;
     private final Enforcement enforcement;
     private final Connections connections;
@@ -115,6 +120,7 @@ public final class CallbackFigures implements DynamicMBean {
                             "broker=%d; emergency=%b; throttled_clients=%d",
                             nodeId, figures.emergency, figures.tagSetsThrottled)
                             + (fault.equals("none") ? "" : "; fault=" + fault));
+            headers.put("Throttle-Kafka", KAFKA_VERSION);
             if (connections.hasAuthorizer()) {
                 headers.put("Throttle-Refused", refusedHeader());
             }
@@ -124,6 +130,18 @@ public final class CallbackFigures implements DynamicMBean {
             }
         }
         return headers;
+    }
+
+    /** The version of Kafka; "" if it is unknown. Kafka's class for it has moved, its file has not. */
+    private static String kafkaVersion() {
+        Properties versions = new Properties();
+        try (InputStream file =
+                CallbackFigures.class.getResourceAsStream("/kafka/kafka-version.properties")) {
+            versions.load(file);
+        } catch (IOException | RuntimeException unknown) {
+            return "";
+        }
+        return versions.getProperty("version", "");
     }
 
     private String refusedHeader() {
