@@ -100,7 +100,7 @@ class FailureKind(StrEnum):
     UNREADABLE_LOG_DIR = "unreadable_log_dir"
     """The broker answered without the sizes of a log dir that is not offline."""
     SHARED_ADDRESS = "shared_address"
-    """Two active brokers have one address, so an answer from there may be of either."""
+    """Two brokers have one address, so an answer from there may be of either."""
     OTHER_CLUSTER = "other_cluster"
     """An address leads to another cluster than the one whose volumes are remembered."""
     SOURCE = "source"

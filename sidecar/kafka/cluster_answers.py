@@ -4,7 +4,8 @@ Rules (docs/how-it-decides.md):
 
 - A log dir whose sizes are -1 is neither empty nor full. Only KAFKA_STORAGE_ERROR means that it is
   offline, so that nothing writes there.
-- Active brokers with one address are failures: nobody knows which of them answers there.
+- Active brokers with one address are failures: nobody knows which of them answers there. An active
+  broker with the address of a fenced one, which may run too, has to show its id.
 - An answer without any log dir is a failure.
 - An active broker is one that is not fenced. Before Kafka 4.0, answers do not list fenced brokers.
 
@@ -135,6 +136,30 @@ def shared_addresses(endpoints: Mapping[int, HostPort]) -> dict[int, Failure]:
         for endpoint, brokers in by_endpoint.items()
         if len(brokers) > 1
         for broker_id in brokers
+    }
+
+
+def shared_with_fenced(cluster: ClusterList) -> dict[int, Failure]:
+    """The active brokers that have the address of a fenced one, each with its failure.
+
+    The failure applies if the broker there does not show its id. A fenced broker may be down, or
+    run without reaching the controllers. A broker with a new id has the address of its old one.
+    """
+    fenced = {
+        address: broker_id
+        for broker_id, address in (cluster.membership.fenced or {}).items()
+        if broker_id not in cluster.endpoints
+    }
+    return {
+        broker_id: Failure(
+            FailureKind.SHARED_ADDRESS,
+            f"broker {broker_id}: fenced broker {fenced[address]} has the same address {address}, "
+            f"and the broker there does not show its id; unregister broker {fenced[address]} if it "
+            "is gone, grant DescribeConfigs on the cluster, or set advertised.listeners so that "
+            "each broker has an address of its own",
+        )
+        for broker_id, address in cluster.membership.active.items()
+        if address in fenced
     }
 
 

@@ -37,6 +37,7 @@ from sidecar.kafka.cluster_answers import (
     read_log_dirs,
     settled,
     shared_addresses,
+    shared_with_fenced,
 )
 from sidecar.kafka.cluster_messages import DescribeCluster, DescribeLogDirs
 from sidecar.kafka.request_throttles import RequestThrottles, exemption
@@ -107,6 +108,7 @@ class KafkaVolumeSource:
         self._listed_cluster: str | None = None
         self.racks: dict[int, str] = {}
         self._shared: dict[int, Failure] = {}
+        self._doubtful: dict[int, Failure] = {}
         self._answered: list[int] = []
         self._reached: set[int] = set()
         self._active: set[int] = set()
@@ -198,6 +200,7 @@ class KafkaVolumeSource:
         self.racks = cluster.racks
         self._endpoints = cluster.endpoints
         self._shared = shared_addresses(cluster.endpoints)
+        self._doubtful = shared_with_fenced(cluster)
         gone = self._requests.keys() - cluster.endpoints.keys()
         cluster_id = cluster.membership.cluster_id or self._cluster_id()
         if cluster_id != self._listed_cluster:
@@ -279,10 +282,17 @@ class KafkaVolumeSource:
         now = asyncio.get_running_loop().time
         # A reading counts from when the broker was asked, so a late one is old.
         asked_at, read_at = now(), self._clock()
+        doubt = self._doubtful.get(broker_id)
         answer = await self._pool.call(
-            broker_id, _DESCRIBE_LOG_DIRS, deadline, cluster_id=self._listed_cluster
+            broker_id,
+            _DESCRIBE_LOG_DIRS,
+            deadline,
+            cluster_id=self._listed_cluster,
+            is_doubtful=doubt is not None,
         )
         if isinstance(answer, Failure):
+            if doubt is not None and answer.kind is FailureKind.SHARED_ADDRESS:
+                return doubt
             if answer.kind is FailureKind.TIMEOUT:
                 self._slow.add(broker_id)
             return answer

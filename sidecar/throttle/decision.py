@@ -16,7 +16,7 @@ from enum import StrEnum
 
 from sidecar.throttle import reason
 from sidecar.throttle.fold import all_failed, fail, fold_in, forget, other_cluster
-from sidecar.throttle.memory import Computed, Memory, Override, Slope, VolumeState
+from sidecar.throttle.memory import Computed, LogDir, Memory, Override, Slope, VolumeState
 from sidecar.throttle.rules import NO_RULES, Rules
 from sidecar.throttle.scope import ALL, scope_of, unread
 from sidecar.throttle.slope import next_slope
@@ -257,7 +257,7 @@ class VolumeLimit:
         memory = replace(
             memory, slope=self._slope(previous_memory, memory, observation.observed_at)
         )
-        computed = _computed(memory, tuple(violations), was_reached=was_reached)
+        computed = _computed(memory, tuple(violations), before, was_reached=was_reached)
         if computed is None or not self._is_valid(computed.computed_at, observation.observed_at):
             # The list of brokers that keeps a fenced violation is too old. A factor that was
             # computed later may still be valid.
@@ -301,17 +301,15 @@ class VolumeLimit:
         ):
             return memory
         # A partial observation may have read one of the other volumes with room since.
-        known = {(each.volume.broker_id, each.volume.log_dir): each for each in memory.volumes()}
-        others = (
-            known.get((state.volume.broker_id, state.volume.log_dir)) for state in before.violations
-        )
+        known = {_log_dir(each): each for each in memory.volumes()}
+        others = (known.get(_log_dir(state)) for state in before.violations)
         left = tuple(state for state in others if state is not None and state.violates)
         # Computed as of the previous computation, because forgetting a reading must not renew
         # others.
         _, missing = self._survey(memory, before.computed_at)
         if not left and missing is not None:
             return replace(memory, computed=None)
-        computed = _computed(memory, left, was_reached=bool(before.at_stop_line))
+        computed = _computed(memory, left, None, was_reached=bool(before.at_stop_line))
         return replace(memory, computed=computed)
 
     def _survey(self, memory: Memory, now: float) -> tuple[list[VolumeState], Failure | None]:
@@ -388,7 +386,11 @@ Decider = VolumeLimit | Shadow | Disabled
 
 
 def _computed(
-    memory: Memory, violations: tuple[VolumeState, ...], *, was_reached: bool
+    memory: Memory,
+    violations: tuple[VolumeState, ...],
+    before: Computed | None,
+    *,
+    was_reached: bool,
 ) -> Computed | None:
     """0.0 when a volume violates, else the slope's factor; with the volumes at the stop line."""
     if memory.membership_at is None:
@@ -397,15 +399,24 @@ def _computed(
     factor = 0.0 if violations else on_slope
     # A broker that does not answer renews nothing, since proposal 047 counts a computation without
     # all active brokers as failed. So the validity begins with the oldest reading, or with the
-    # newest that shows a violation. It never goes back while the same volumes violate.
+    # newest that shows a violation.
     if violations:
         computed_at = max(_shown_at(memory, state) for state in violations)
+        # It never goes back while the same volumes violate. A late answer of a broker that was
+        # fenced may be older than the last list that kept its violation.
+        shown = {_log_dir(state) for state in violations}
+        if before and before.violations and {_log_dir(each) for each in before.violations} <= shown:
+            computed_at = max(computed_at, before.computed_at)
     else:
         seen = (state.seen_at for state in memory.active_brokers())
         computed_at = min([memory.membership_at, *(at for at in seen if at is not None)])
     return Computed(
         factor, computed_at, violations, volumes_at_stop_line(violations, was_reached=was_reached)
     )
+
+
+def _log_dir(state: VolumeState) -> LogDir:
+    return state.volume.broker_id, state.volume.log_dir
 
 
 def _shown_at(memory: Memory, state: VolumeState) -> float:

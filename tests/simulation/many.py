@@ -283,6 +283,7 @@ class Brokers:
         deadline: float,
         *,
         cluster_id: str | None = None,
+        is_doubtful: bool = False,
     ) -> Any:
         """See ``Pool.call``."""
         world = self._world

@@ -58,6 +58,7 @@ from tests.simulation.situations import Reached
 from tests.simulation.turns import Turns
 from tests.simulation.volumes import Volume
 from tests.support.fake_broker import FakeCluster, encode
+from tests.support.fake_configs import FakeConfigs
 
 SESSION_S: Final = 9.0
 """broker.session.timeout.ms."""
@@ -263,6 +264,8 @@ class World:
         self.passwords: dict[str, str] = {}
         self.cluster = FakeCluster(users=self.passwords)
         self.cluster.answer(DESCRIBE_CLIENT_QUOTAS_KEY, 1, lambda *_: _NO_QUOTAS)
+        # A broker with a new id shows it, as its old one may be registered at the same address.
+        FakeConfigs().of(self.cluster)
         self.interval_s = chance.choice([5.0, 10.0, 30.0])
         largest = int(chance.uniform(300, 2000)) * MB
         limit_bytes = int(largest * chance.uniform(0.1, 0.2))

@@ -74,6 +74,8 @@ class GuardedConnection(AIOKafkaConnection):
         """When to renew the SASL session, in seconds of the clock; None for never."""
         self.cluster_id: str | None = None
         """The cluster of the broker; None until it was asked, "" if it has no id."""
+        self.broker_id: int | None = None
+        """The broker's id; None until it was asked."""
         self._answered = False
 
     @property

@@ -10,8 +10,9 @@ former ones are tried. For ten minutes after a change of the secrets, the pause 
 brokers may follow at any time. A connection made with former secrets is replaced after five
 minutes, so that the sidecar knows whether the broker accepts the new ones.
 
-An address may pass to another cluster, but a connection stays at one broker. So a call that needs a
-certain cluster asks once over each connection, with the first such call.
+An address may pass to another cluster or lead to another broker, but a connection stays at one
+broker. So a call that needs a certain cluster or broker asks once over each connection, before the
+first such call. A broker shows its id by DescribeConfigs: it refuses to describe another one.
 
 Example: the password changes in its file at 0 s, and at the brokers at 60 s. A connection at 30 s
 uses the former password, and one at 61 s the new one. In the other order, calls fail from the first
@@ -40,6 +41,7 @@ from sidecar.kafka.client.failures import (
 )
 from sidecar.kafka.client.messages import AdminRequest
 from sidecar.kafka.cluster_messages import DescribeCluster, DescribeClusterId
+from sidecar.kafka.config_messages import BROKER, DescribeConfigs
 from sidecar.settings import HostPort
 from sidecar.volumes import Failure, FailureKind
 
@@ -49,6 +51,9 @@ Refused = Callable[[], Awaitable[None]]
 
 RENEW_S: Final = 300.0
 """How long a connection made with former secrets may stay."""
+
+INVALID_REQUEST: Final = 42
+"""How a broker refuses to describe another broker's configuration."""
 
 _RECENT_S: Final = 600.0
 """How long after a change of the secrets the pauses stay short."""
@@ -124,7 +129,12 @@ class Link:
         return self._connection is not None and self._connection.owed > 0
 
     async def call(
-        self, request: AdminRequest, deadline: float, *, cluster_id: str | None = None
+        self,
+        request: AdminRequest,
+        deadline: float,
+        *,
+        cluster_id: str | None = None,
+        broker_id: int | None = None,
     ) -> Response | Failure:
         """Sends a request, and returns the answer or why there is none.
 
@@ -132,6 +142,7 @@ class Link:
             request: a request that may be repeated.
             deadline: the loop's time by which this returns.
             cluster_id: the only cluster whose answer counts; None for any.
+            broker_id: the only broker whose answer counts, if the address may lead to others.
         """
         refusal = None if self.usable else self._backoff.refusal(self._clock())
         if refusal is not None and not await self._has_changed(refusal, deadline):
@@ -144,11 +155,11 @@ class Link:
                 async with asyncio.timeout_at(deadline):
                     connection = await self._connected()
                 try:
-                    if cluster_id is not None:
-                        doing = "waiting for DescribeCluster"
-                        foreign = await self._foreign(connection, cluster_id, deadline)
-                        if foreign is not None:
-                            return foreign
+                    doing = "asking which broker it is"
+                    failure = await self._other_cluster(connection, cluster_id, deadline)
+                    failure = failure or await self._other_broker(connection, broker_id, deadline)
+                    if failure is not None:
+                        return failure
                     doing = f"waiting for {name}"
                     answer = await self._answer(connection, request, deadline)
                 except EXPECTED_ERRORS as error:
@@ -173,10 +184,12 @@ class Link:
             connection.cluster_id = answer.cluster_id or ""
         return answer
 
-    async def _foreign(
-        self, connection: GuardedConnection, cluster_id: str, deadline: float
+    async def _other_cluster(
+        self, connection: GuardedConnection, cluster_id: str | None, deadline: float
     ) -> Failure | None:
-        """Why the broker of a connection is none of a cluster; None if it is one."""
+        """Why the broker of a connection is not of a cluster; None if it is, or need not be."""
+        if cluster_id is None:
+            return None
         if connection.cluster_id is None:
             answer = await self._answer(connection, DescribeClusterId(), deadline)
             if answer.error_code:
@@ -186,8 +199,26 @@ class Link:
         # A broker that has no id is no sign of another cluster.
         if not found or found == cluster_id:
             return None
-        failure = other_cluster(str(self.endpoint), found, cluster_id)
-        # The address may lead elsewhere again, while this connection would stay.
+        return self._elsewhere(other_cluster(str(self.endpoint), found, cluster_id))
+
+    async def _other_broker(
+        self, connection: GuardedConnection, broker_id: int | None, deadline: float
+    ) -> Failure | None:
+        """Why a connection may lead to another broker; None if it does not, or may."""
+        if broker_id is None or connection.broker_id == broker_id:
+            return None
+        request = DescribeConfigs(BROKER, str(broker_id), ["broker.id"])
+        answer = await self._answer(connection, request, deadline)
+        error_code = answer.results[0][0] if answer.results else INVALID_REQUEST
+        if not error_code:
+            connection.broker_id = broker_id
+            return None
+        text = f"{self.endpoint}: does not show that it is broker {broker_id}"
+        failure = Failure(FailureKind.SHARED_ADDRESS, text)
+        return self._elsewhere(failure) if error_code == INVALID_REQUEST else failure
+
+    def _elsewhere(self, failure: Failure) -> Failure:
+        """Closes a connection to a wrong broker, since the address may lead elsewhere again."""
         self._disconnect()
         self._backoff.failed(failure, self._clock(), LONGEST_PAUSE_S)
         return failure

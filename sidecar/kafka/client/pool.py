@@ -139,12 +139,17 @@ class Pool:
         deadline: float,
         *,
         cluster_id: str | None = None,
+        is_doubtful: bool = False,
     ) -> Response | Failure:
-        """Sends a request to a broker of the current list; see ``Link.call``."""
+        """Sends a request to a broker of the current list; see ``Link.call``.
+
+        ``is_doubtful`` says that another broker may answer at its address.
+        """
         link = self._brokers.get(broker_id)
         if link is None:
             return Failure(FailureKind.CONNECT, f"broker {broker_id} is not a known active broker")
-        return await link.call(request, deadline, cluster_id=cluster_id)
+        only = broker_id if is_doubtful else None
+        return await link.call(request, deadline, cluster_id=cluster_id, broker_id=only)
 
     async def call_any(
         self,

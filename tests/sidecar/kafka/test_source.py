@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import trustme
+from kio.schema.errors import ErrorCode
 
 from sidecar.errors import SettingsError
 from sidecar.kafka import KafkaVolumeSource
@@ -44,6 +45,7 @@ from tests.support.fake_broker import (
     FakeConnection,
     FakeRequest,
 )
+from tests.support.fake_configs import DESCRIBE_CONFIGS, FakeConfigs
 from tests.support.virtual_time import VIRTUAL_TIME
 
 pytestmark = [VIRTUAL_TIME, pytest.mark.usefixtures("nothing_left_open")]
@@ -720,6 +722,61 @@ async def test_brokers_behind_one_address_are_not_told_apart(clock: Clock) -> No
         cluster.brokers[2].advertised_port = None
         cluster.forget_answers()
         assert {0: None, 1: None, 2: None} == kinds(await seen(source))
+
+
+@asynccontextmanager
+async def beside_a_fenced_broker(
+    clock: Clock, configs: FakeConfigs
+) -> AsyncIterator[tuple[FakeCluster, KafkaVolumeSource]]:
+    """Broker 2 is fenced, and has the address of broker 1."""
+    cluster = configs.of(FakeCluster().add(3))
+    async with cluster, source_of(cluster, clock) as source:
+        cluster.brokers[2].advertised_port = cluster.brokers[1].port
+        cluster.fence(2)
+        yield cluster, source
+
+
+async def test_a_fenced_broker_may_answer_at_a_shared_address(clock: Clock) -> None:
+    """A fenced broker may run, so without its id nobody knows who answers; no log dirs are read."""
+    refusing = FakeConfigs(refused={1: ErrorCode.cluster_authorization_failed})
+    async with beside_a_fenced_broker(clock, refusing) as (cluster, source):
+        expected = (
+            f"broker 1: fenced broker 2 has the same address 127.0.0.1:{cluster.brokers[1].port}, "
+            "and the broker there does not show its id; unregister broker 2 if it is gone, grant "
+            "DescribeConfigs on the cluster, or set advertised.listeners so that each broker has "
+            "an address of its own"
+        )
+        for brokers in (None, [0, 1]):
+            observation = await seen(source, brokers)
+            assert {0: None, 1: FailureKind.SHARED_ADDRESS} == kinds(observation)
+            assert expected == failed(observation.answers[1], FailureKind.SHARED_ADDRESS)
+        assert 0 == times_asked(cluster.brokers[1], DESCRIBE_LOG_DIRS)
+        assert 1 == cluster.brokers[1].connected
+        await cluster.brokers.pop(2).stop()
+        cluster.forget_answers()
+        assert {0: None, 1: None} == kinds(await seen(source))
+
+
+async def test_a_broker_that_shows_its_id_is_seen_at_a_shared_address(clock: Clock) -> None:
+    """It got a new id, or the address of a fenced one; each connection is asked once."""
+    async with beside_a_fenced_broker(clock, FakeConfigs()) as (cluster, source):
+        for brokers in (None, None, [0, 1]):
+            assert {0: None, 1: None} == kinds(await seen(source, brokers))
+        assert 1 == times_asked(cluster.brokers[1], DESCRIBE_CONFIGS)
+        assert 0 == times_asked(cluster.brokers[0], DESCRIBE_CONFIGS)
+
+
+async def test_a_fenced_broker_that_answers_for_another_is_not_sight(clock: Clock) -> None:
+    """A proxy leads to it, until it leads to the other one."""
+    configs = FakeConfigs(refused={1: ErrorCode.invalid_request})
+    async with beside_a_fenced_broker(clock, configs) as (cluster, source):
+        behind = cluster.brokers[1]
+        assert {0: None, 1: FailureKind.SHARED_ADDRESS} == kinds(await seen(source))
+        assert 0 == times_asked(behind, DESCRIBE_LOG_DIRS)
+        configs.refused.clear()
+        clock.now += 1.0
+        assert {0: None, 1: None} == kinds(await seen(source))
+        assert 2 == behind.connected
 
 
 async def test_the_own_cluster_is_found_behind_addresses_of_two(clock: Clock) -> None:

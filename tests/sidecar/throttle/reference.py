@@ -278,10 +278,16 @@ class _Past:
         listed_at = [self.events[number].at for number, _ in self.lists]
         violating = self.violating(event.at)
         if violating:
-            if event.at > self.shown_at(violating) + self.validity_s:
+            shown_at = self.shown_at(violating)
+            before = self.reference.past(self.end - 1).computed()
+            # More volumes are shown no earlier than those that violated before.
+            violated = before.violating if before and not self.is_another_cluster() else None
+            if before and violated and violated <= violating:
+                shown_at = max(shown_at, before.computed_at)
+            if event.at > shown_at + self.validity_s:
                 return None
             stopping = self.stopping(violating, stopped=self.was_stopped(event.at))
-            return Computed(0.0, self.shown_at(violating), violating, stopping)
+            return Computed(0.0, shown_at, violating, stopping)
         if not listed_at or event.at > listed_at[-1] + self.validity_s:
             return None
         if not self.members() or not all(self.is_known(m, event.at) for m in self.members()):

@@ -528,6 +528,32 @@ def test_computed_at_never_runs_backwards_while_the_same_volumes_violate() -> No
     assert 50.0 == factors.decide(memory, 60.0).computed_at
 
 
+@pytest.mark.parametrize("others", [{}, {"/d1": 30}], ids=["the same", "one more"])
+@pytest.mark.parametrize("offline", [[], ["/d0"]], ids=["full", "offline"])
+def test_computed_at_never_runs_backwards_when_a_fenced_broker_answers_late(
+    others: dict[str, int], offline: list[str]
+) -> None:
+    """It was asked at 30 s, and answers after the list of 40 s, which still kept its violation.
+
+    The validity begins at 40 s for the later observations too, and is not renewed by them.
+    """
+    sizes = {**({} if offline else FULL), **others}
+    late = reading(2, 30.0, sizes, offline=offline)
+    memory = after(
+        whole(0.0, [reading(1, 0.0, ROOMY), reading(2, 0.0, FULL)]),
+        whole(20.0, [reading(1, 20.0, ROOMY)], fenced=[2]),
+        whole(30.0, [reading(1, 30.0, ROOMY)], silent=[2]),
+        whole(40.0, [reading(1, 40.0, ROOMY)], silent=[2]),
+    )
+    assert 40.0 == factors.decide(memory, 40.0).computed_at
+    memory = after(whole(50.0, [reading(1, 50.0, ROOMY), late]), memory=memory)
+    assert 40.0 == factors.decide(memory, 50.0).computed_at
+    memory = after(whole(60.0, [reading(1, 60.0, ROOMY)], silent=[2]), memory=memory)
+    assert 40.0 == factors.decide(memory, 60.0).computed_at
+    assert OBSERVED_FULL == in_force(memory, 160.0)
+    assert FALLBACK == in_force(memory, 160.5)
+
+
 def test_partial_observation_of_a_late_answer_renews_from_when_it_was_asked_for() -> None:
     """An answer that came too late for its poll is old news."""
     memory = after(
