@@ -20,6 +20,7 @@ from starlette.responses import Response
 from sidecar.api.answers import NO_STORE
 from sidecar.api.long_poll_documents import OBSERVED_AGO, VALID_FOR, LongPollDocument
 from sidecar.api.preferences import matches, preferred_wait_s
+from sidecar.api.problems import problem
 from sidecar.api.reader_reports import parse_broker, parse_report
 from sidecar.api.views import observed_at
 from sidecar.control.board import Board
@@ -70,6 +71,8 @@ class LongPoll:
                 wait_s = min(preferred_s, self._longest_wait_s())
                 further["Preference-Applied"] = f"wait={int(wait_s)}"
                 await self._wait(request, generation, wait_s, reader)
+        if self._board.withheld:
+            return problem(503, f"An answer might end a throttle: {self._board.unread}.")
         snapshot, now = self._board.snapshot, self._board.now()
         headers = {
             **NO_STORE,

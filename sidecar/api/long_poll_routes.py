@@ -23,6 +23,7 @@ from sidecar.api.long_poll_documents import (
     factor_document,
     quota_factors_document,
 )
+from sidecar.api.problems import documented
 from sidecar.control.board import Board
 
 
@@ -42,7 +43,10 @@ def add_long_polls(app: FastAPI, board: Board, wall: Wall) -> None:
         "/v1/throttle-factor",
         summary="The throttle factor that applies, and why",
         response_model=None,
-        responses=_responses(FactorDocument, {}, {"text/plain": {"schema": {"type": "string"}}}),
+        responses={
+            **_responses(FactorDocument, {}, {"text/plain": {"schema": {"type": "string"}}}),
+            **documented(503),
+        },
         openapi_extra={"parameters": _HEADERS},
     )
     async def throttle_factor(request: Request) -> Response:
@@ -50,6 +54,7 @@ def add_long_polls(app: FastAPI, board: Board, wall: Wall) -> None:
 
         With `If-None-Match` it answers 304 while nothing has changed. With `Prefer: wait=SECONDS`
         in addition, it waits for the next change. With `Accept: text/plain` it answers the number.
+        Answers 503 while the state file is not read and the answer may release a throttle.
         """
         return await polls.read(request, factor)
 
@@ -57,13 +62,13 @@ def add_long_polls(app: FastAPI, board: Board, wall: Wall) -> None:
         "/v1/quota-factors",
         summary="All factors that apply, for a broker's quota callback",
         response_model=None,
-        responses=_responses(QuotaFactorsDocument, _LEFT, {}),
+        responses={**_responses(QuotaFactorsDocument, _LEFT, {}), **documented(503)},
         openapi_extra={"parameters": _HEADERS},
     )
     async def all_quota_factors(request: Request) -> Response:
         """The factor for all, the factors of single users, and how much brokers may let through.
 
-        Waits and answers 304 as the throttle factor does. Values that move are in headers.
+        Waits, and answers 304 and 503, as the throttle factor does. Headers have values that move.
         """
         return await polls.read(request, quota_factors)
 

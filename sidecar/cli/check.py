@@ -58,9 +58,11 @@ def command(  # noqa: PLR0917 - one argument for each option
     from sidecar import logs  # noqa: PLC0415 - see the module's docstring
     from sidecar.cli.observe_once import check_cluster  # noqa: PLC0415
     from sidecar.cli.running_sidecar import ALONE, RunningSidecar  # noqa: PLC0415
-    from sidecar.daemon.start_files import read_start_files  # noqa: PLC0415
+    from sidecar.daemon.start_files import check_state_folder, read_start_files  # noqa: PLC0415
 
-    read_start_files(settings)
+    state_file = read_start_files(settings).state_file
+    if state_file is not None:
+        check_state_folder(state_file)
     # The command reports a failure once, below.
     logs.set_up("text", "error")
     seen = asyncio.run(check_cluster(settings))

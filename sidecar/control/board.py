@@ -155,6 +155,7 @@ class Board:
         changes: the newest ``MOST_CHANGES`` changes, oldest first.
         readers: the brokers whose quota callbacks read the board.
         leak_rules: the rules by which brokers may let through less.
+        unread: why the state of an earlier run is not read yet; "" once it is, or without one.
     """
 
     def __init__(
@@ -164,6 +165,7 @@ class Board:
         *,
         leak_rules: LeakRules | None = None,
         restored: PersistedState | None = None,
+        unread: str = "",
         listeners: tuple[Listener, ...] = (),
         start_id: str | None = None,
     ) -> None:
@@ -179,6 +181,11 @@ class Board:
         self._changed = asyncio.Event()
         self._closed = False
         now = clock()
+        self.unread = unread
+        self._unread_until = now + factors.rules.validity_s
+        # Since the start, while the state is not read.
+        self._operations: list[Callable[[Memory], Memory]] = []
+        self._seen: set[int] = set()
         memory = restored.memory if restored is not None else Memory()
         decision = factors.decide(memory, now)
         same = restored is not None and restored.effect == _effect(decision)
@@ -220,6 +227,9 @@ class Board:
             The new snapshot.
         """
         snapshot = self.update(lambda memory: self._factors.fold(memory, observation))
+        if self.unread:
+            brokers = snapshot.memory.brokers.items()
+            self._seen.update(key for key, state in brokers if state.read_at is not None)
         tally = self.tally
         tally.polled_at = self._clock()
         for broker_id, answer in observation.answers.items():
@@ -268,15 +278,52 @@ class Board:
         self, override: Override | None, operation: Operation | None = None
     ) -> Snapshot:
         """Publish an operator's override; None ends it."""
-        return self.update(lambda memory: replace(memory, override=override), operation)
+        return self._operate(lambda memory: replace(memory, override=override), operation)
 
     def forget(
         self, broker_id: int, log_dir: str | None = None, operation: Operation | None = None
     ) -> Snapshot:
         """Forget the last reading of a broker or log dir, and publish the result."""
-        return self.update(
+        return self._operate(
             lambda memory: self._factors.forget(memory, broker_id, log_dir), operation
         )
+
+    def take_over(self, past: PersistedState | None) -> Snapshot:
+        """Take the state of an earlier run, which was read late, and publish the result.
+
+        Args:
+            past: the state; None if there is none that can be used.
+        """
+        operations, self._operations = self._operations, []
+        self.unread = ""
+        if past is None:
+            return self._snapshot
+        remembered = past.memory
+        for operation in operations:
+            remembered = operation(remembered)
+        seen = self._seen
+        return self.update(lambda memory: self._factors.take_over(remembered, memory, seen))
+
+    @property
+    def withheld(self) -> bool:
+        """Whether readers get no answer, because it may release what an unread state throttles.
+
+        A reader then uses its last answer while that is valid, as if this sidecar was down. So no
+        answer is withheld for longer than the validity. A decision that every volume has space
+        needs no memory, unless a broker is fenced that was not read since the start.
+        """
+        decision, memory = self._snapshot.decision.decided, self._snapshot.memory
+        if not self.unread or not is_valid(self._unread_until, 0.0, self._clock()):
+            return False
+        if decision.factor == 0.0 or decision.source is Source.OVERRIDE:
+            return False
+        if decision.source is not Source.OBSERVATION:
+            return True
+        if memory.membership is None:
+            # A factor source decides.
+            return False
+        fenced = memory.membership.fenced
+        return fenced is None or not self._seen.issuperset(fenced)
 
     def throttle_users(
         self,
@@ -304,6 +351,12 @@ class Board:
         return self.update(
             lambda memory: replace(memory, retained={**memory.retained, capability: part})
         )
+
+    def _operate(self, change: Callable[[Memory], Memory], operation: Operation | None) -> Snapshot:
+        if self.unread:
+            # It is newer than the state, and applies to that too.
+            self._operations.append(change)
+        return self.update(change, operation)
 
     def update(
         self, fold: Callable[[Memory], Memory], operation: Operation | None = None

@@ -20,7 +20,7 @@ from sidecar.api.connections import Connections
 from sidecar.api.readiness import Polling
 from sidecar.api.server import HttpServer
 from sidecar.api.views import cluster_id
-from sidecar.control.board import Board, PersistedState
+from sidecar.control.board import Board
 from sidecar.control.capability import Capability, Services, Task
 from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.control.contents_watch import ContentsWatch
@@ -43,6 +43,7 @@ from sidecar.daemon.factor_poller import FactorPoller
 from sidecar.daemon.machine import Machine
 from sidecar.daemon.quota_writer import QuotaWriter
 from sidecar.daemon.reload import Credentials, Reload
+from sidecar.daemon.remembered import remembered
 from sidecar.daemon.secret_files import SecretFiles, stamps_of
 from sidecar.daemon.start_files import StartFiles, read_start_files
 from sidecar.errors import SidecarError
@@ -61,7 +62,7 @@ from sidecar.peers.observers import Observers, Sight
 from sidecar.peers.zones import Zones
 from sidecar.requestlog.reader import LogReader
 from sidecar.settings import KafkaAdmin, Settings, read_again, secret_files
-from sidecar.state import Damaged, StateFile
+from sidecar.state import StateFile
 from sidecar.state.disk import Disk
 from sidecar.state.writer import StateWriter
 from sidecar.status.contents import VolumeContents
@@ -136,13 +137,13 @@ class Composition:
     servers: Sequence[HttpServer]
 
 
-def compose(
+async def compose(
     settings: Settings,
     load: Callable[[], Settings],
     connections: Connections,
     machine: Machine | None = None,
 ) -> Composition:
-    """Build every part, in a running loop, and bind the addresses.
+    """Build every part, in a running loop, and bind the addresses; the disk of the state may hang.
 
     Args:
         settings: the loaded settings.
@@ -162,7 +163,7 @@ def compose(
     tokens = Tokens(files.token, clock.now, lambda: secrets.look(settled=False))
     credentials = Credentials(tokens, settings.kafka_admin, expiries_of(settings.kafka_admin))
     factors = _factors(settings)
-    board, writer = _board(settings, factors, files.state_file, machine)
+    board, writer = await _board(settings, factors, files.state_file, machine)
     failures = CapabilityFailures((*CAPABILITIES, *_SPINE))
     request_log = LogReader(file) if (file := settings.request_log_file) else None
     observers: Observers | None = None
@@ -323,23 +324,29 @@ def _quota_writer(
         yield _QUOTA_SOURCE, "quotas of the quota source", writer.run
 
 
-def _board(
+async def _board(
     settings: Settings, factors: VolumeLimit | None, path: Path | None, machine: Machine
 ) -> tuple[Board, StateWriter | None]:
     """Build the board with the state of an earlier run, and the writer of the state."""
     clock = machine.clock
     state = _state_file(path, factors, machine.disk)
+    restored, late = (None, None) if state is None else await remembered(state, clock.now())
+    unread = ""
+    if state is not None and late is not None:
+        unread = f"the state file {state.path} is not read yet: its disk does not answer"
+        _log.error("%s; the sidecar starts without it, and takes it over once it is read", unread)
     board = Board(
         _factor_source(factors, settings),
         clock.now,
         leak_rules=settings.leak_rules,
-        restored=_load(state, clock.now()),
+        restored=restored,
+        unread=unread,
         listeners=(log_publication, MisfitLog()),
         start_id=machine.start_id(),
     )
     if state is None:
         return board, None
-    return board, StateWriter(board, state, clock.wall)
+    return board, StateWriter(board, state, clock.wall, late)
 
 
 def _factor_source(factors: VolumeLimit | None, settings: Settings) -> Decider:
@@ -364,14 +371,6 @@ def _state_file(path: Path | None, factors: VolumeLimit | None, disk: Disk) -> S
         )
         return None
     return StateFile(path, factors.rules, disk)
-
-
-def _load(state: StateFile | None, now: float) -> PersistedState | None:
-    loaded = state.load(now) if state is not None else None
-    if isinstance(loaded, Damaged):
-        _log.error("%s; the sidecar starts without it", loaded.problem)
-        return None
-    return loaded
 
 
 def _watches(

@@ -71,15 +71,18 @@ async def _run(settings: Settings, load: Callable[[], Settings], connections: Co
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(AcceptErrors())
     stop = asyncio.Event()
+    parts: Composition | None = None
 
     def on_reload() -> None:
-        parts.reload()
+        # While the daemon starts, it reads everything anyway.
+        if parts is not None:
+            parts.reload()
 
-    # Set before the daemon listens. The handlers run in the loop, so after ``compose``.
+    # Set before the daemon listens.
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _on_stop, number, stop)
     loop.add_signal_handler(signal.SIGHUP, on_reload)
-    parts = compose(settings, load, connections)
+    parts = await compose(settings, load, connections)
     await serve(parts, stop)
 
 

@@ -22,7 +22,7 @@ class StartFiles:
 
     Attributes:
         token: the token for changes; None refuses them.
-        state_file: the state file, whose folder exists; None if the state is not stored.
+        state_file: the state file; None if the state is not stored. Its disk may hang.
         capabilities: name -> the function that builds the capability.
         factor_source: returns the factor; None if the volumes decide.
         quota_source: returns the quotas to set in Kafka; None to set none.
@@ -36,7 +36,7 @@ class StartFiles:
 
 
 def read_start_files(settings: Settings) -> StartFiles:
-    """Read and check the files as the daemon does at its start.
+    """Read and check the files as the daemon does at its start, but for the state file.
 
     Raises:
         SettingsError: a file can't be read, or its content is not valid.
@@ -60,11 +60,13 @@ def token_of(settings: Settings) -> str | None:
     return read_token(settings.token_file) if settings.token_file is not None else None
 
 
-def _state_file(settings: Settings) -> Path | None:
-    # A disabled sidecar stores nothing.
-    if settings.state_file is None or settings.check_interval_s == 0.0:
-        return None
-    folder = settings.state_file.parent
+def check_state_folder(state_file: Path) -> None:
+    """Raise SettingsError if the folder of the state file does not exist; its disk may hang."""
+    folder = state_file.parent
     if not folder.is_dir():
         raise SettingsError((f"SIDECAR_STATE_FILE: the folder {folder} does not exist: create it",))
-    return settings.state_file
+
+
+def _state_file(settings: Settings) -> Path | None:
+    # A disabled sidecar stores nothing.
+    return None if settings.check_interval_s == 0.0 else settings.state_file

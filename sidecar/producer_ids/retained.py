@@ -41,29 +41,50 @@ class _RetainedRecord(Record):
 
 
 class Retained:
-    """Reads the record from the board's memory, and records each change."""
+    """Reads the record from the board's memory, and records each change.
+
+    If the disk of the state hangs at the start, the record comes later. Changes until then are
+    newer, and are added to it.
+    """
 
     def __init__(self, board: Board) -> None:
         self._board = board
-        nothing = _RetainedRecord(quotas=[], enforced_request_percentages={})
-        record = restored(board.snapshot.memory, NAME, _RetainedRecord) or nothing
-        self._quotas: ProducerIdQuotas = {
-            DEFAULT if each.user is None else each.user: ProducerIdQuota(
-                each.producer_ids_rate, each.throttled_request_percentage
-            )
-            for each in record.quotas
-        }
-        self._percentages: Mapping[str, float] = record.enforced_request_percentages
+        self._part: object = None
+        self._quotas: ProducerIdQuotas = {}
+        self._percentages: Mapping[str, float] = {}
+        self._follow()
 
     @property
     def quotas(self) -> ProducerIdQuotas:
         """The producer id quotas that operators set over HTTP."""
+        self._follow()
         return self._quotas
 
     @property
     def enforced_request_percentages(self) -> Mapping[str, float]:
         """User -> the request_percentage that was set in Kafka and must be removed."""
+        self._follow()
         return self._percentages
+
+    def _follow(self) -> None:
+        memory = self._board.snapshot.memory
+        part = memory.retained.get(NAME)
+        if part is self._part:
+            return
+        changed, self._part = self._part is not None, part
+        record = restored(memory, NAME, _RetainedRecord)
+        if record is None:
+            return
+        quotas: ProducerIdQuotas = {
+            DEFAULT if each.user is None else each.user: ProducerIdQuota(
+                each.producer_ids_rate, each.throttled_request_percentage
+            )
+            for each in record.quotas
+        }
+        self._quotas = {**quotas, **self._quotas}
+        self._percentages = {**record.enforced_request_percentages, **self._percentages}
+        if changed:
+            self._retain()
 
     def set_quotas(self, quotas: ProducerIdQuotas) -> None:
         """Record new quotas."""
@@ -86,4 +107,5 @@ class Retained:
             for user, quota in self._quotas.items()
         ]
         part = {"quotas": quotas, "enforced_request_percentages": dict(self._percentages)}
+        self._part = part
         self._board.retain(NAME, part)

@@ -1,6 +1,7 @@
 """Keeps the board's state on disk: at once after a change, otherwise every ten seconds at most.
 
-A throttle that gets longer by more than a second is on disk a second later.
+A throttle that gets longer by more than a second is on disk a second later. While the state of an
+earlier run is not read, nothing is written.
 
 A thread of its own writes, one write at a time. A disk that hangs never blocks the loop, and a
 hanging name server never delays a write. A failed write is logged once, and so is a write that has
@@ -12,7 +13,7 @@ that reaches its limit is on disk some milliseconds later.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from sidecar.control.board import Board, PersistedState, Snapshot
@@ -42,9 +43,23 @@ _HUNG_S: Final = 10.0
 
 
 class StateWriter:
-    """Writes what a board publishes to a state file."""
+    """Writes what a board publishes to a state file.
 
-    def __init__(self, board: Board, file: StateFile, wall: Callable[[float], float]) -> None:
+    Args:
+        board: publishes the state.
+        file: the state file.
+        wall: steady to epoch seconds.
+        unread: returns the state of an earlier run once its disk answers; None if it was read.
+    """
+
+    def __init__(
+        self,
+        board: Board,
+        file: StateFile,
+        wall: Callable[[float], float],
+        unread: Callable[[], Awaitable[PersistedState | None]] | None = None,
+    ) -> None:
+        self._unread = unread
         self._spacing_s = min(_SPACING_S, _VALIDITY_SHARE * board.rules.validity_s)
         self._board = board
         self._file = file
@@ -56,7 +71,11 @@ class StateWriter:
         self._failing = False
 
     async def run(self) -> None:
-        """Write the state until the board is closed."""
+        """Write the state until the board is closed; read it before, if that has not ended."""
+        if self._unread is not None:
+            self._board.take_over(await self._unread())
+            _log.info("the state file %s is read", self._file.path)
+            self._unread = None
         while not self._board.closed:
             snapshot = self._board.snapshot
             await self.write()
@@ -83,6 +102,8 @@ class StateWriter:
         Returns:
             Whether the state is on disk.
         """
+        if self._unread is not None:
+            return False
         # A write in its thread can't be cancelled, so neither is the task with its lock: the
         # last write of a stopping daemon comes after it, not beside it. All who ask while a write
         # is under way share the next one, so a hanging disk collects no tasks.
@@ -92,6 +113,8 @@ class StateWriter:
 
     async def persist(self) -> Persistence:
         """Write the published state, and wait a second at most for the disk."""
+        if self._unread is not None:
+            return Persistence.PENDING
         try:
             async with asyncio.timeout(_PERSIST_S):
                 written = await self.write()

@@ -10,12 +10,12 @@ Example (the proposal's own): validity 2 min, fallback 0.0. Minute 0 computes 1.
 fail: 1.0, since 2 <= 0 + 2. Minute 3 fails: 0.0. Minute 4 computes 1.0.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from sidecar.throttle import reason
-from sidecar.throttle.fold import all_failed, fail, fold_in, forget, other_cluster
+from sidecar.throttle.fold import all_failed, fail, fold_in, forget, other_cluster, take_over
 from sidecar.throttle.memory import Computed, LogDir, Memory, Override, Slope, VolumeState
 from sidecar.throttle.rules import NO_RULES, Rules
 from sidecar.throttle.scope import ALL, scope_of, unread
@@ -124,6 +124,10 @@ class Disabled:
 
     def forget(self, memory: Memory, broker_id: int, log_dir: str | None = None) -> Memory:  # noqa: ARG002
         """Return the memory unchanged, since nothing was read."""
+        return memory
+
+    def take_over(self, past: Memory, memory: Memory, seen: Collection[int]) -> Memory:  # noqa: ARG002
+        """Return the memory unchanged, since nothing is stored."""
         return memory
 
 
@@ -312,6 +316,32 @@ class VolumeLimit:
         computed = _computed(memory, left, None, was_reached=bool(before.at_stop_line))
         return replace(memory, computed=computed)
 
+    def take_over(self, past: Memory, memory: Memory, seen: Collection[int]) -> Memory:
+        """The memory with what an earlier run remembered, which was read late.
+
+        The factor is the one that would follow if the state had been read at the start.
+
+        Args:
+            past: the memory of the earlier run, with the operator's changes since the start.
+            memory: what is known since the start.
+            seen: the brokers that have answered since.
+        """
+        now = memory.membership_at
+        memory = take_over(past, memory, seen, self.rules)
+        if self.rules.limit is None or now is None:
+            return memory
+        violations, missing = self._survey(memory, now)
+        if missing is not None and not violations:
+            return memory
+        was_reached = any(
+            each is not None and each.at_stop_line and self._is_valid(each.computed_at, now)
+            for each in (memory.computed, past.computed)
+        )
+        computed = _computed(memory, tuple(violations), was_reached=was_reached)
+        if computed is None or not self._is_valid(computed.computed_at, now):
+            return memory
+        return replace(memory, computed=computed)
+
     def _survey(self, memory: Memory, now: float) -> tuple[list[VolumeState], Failure | None]:
         """Return the violating volumes that count now, and why readings are missing, if any are."""
         membership, membership_at = memory.membership, memory.membership_at
@@ -379,6 +409,10 @@ class Shadow:
     def forget(self, memory: Memory, broker_id: int, log_dir: str | None = None) -> Memory:
         """Forget as in enforce mode."""
         return self.decided.forget(memory, broker_id, log_dir)
+
+    def take_over(self, past: Memory, memory: Memory, seen: Collection[int]) -> Memory:
+        """Take over as in enforce mode."""
+        return self.decided.take_over(past, memory, seen)
 
 
 Decider = VolumeLimit | Shadow | Disabled

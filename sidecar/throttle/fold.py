@@ -3,6 +3,7 @@
 It computes no factor: ``sidecar.throttle.decision`` does that afterwards.
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from sidecar.throttle.fill import LONGEST_WINDOW_S, WINDOW_S, first_fill, next_fill
@@ -91,6 +92,46 @@ def forget(memory: Memory, broker_id: int, log_dir: str | None) -> Memory:
         left = tuple(kept for kept in state.volumes if kept.volume.log_dir != log_dir)
         brokers[broker_id] = replace(state, volumes=left)
     return replace(memory, brokers=brokers)
+
+
+def take_over(past: Memory, memory: Memory, seen: Collection[int], rules: Rules) -> Memory:
+    """The memory with what an earlier run remembered, which was read late.
+
+    Newer news counts: a broker that has answered since the start is as it answered. Of another
+    cluster nothing is taken but the override and what capabilities keep.
+
+    Args:
+        past: the memory of the earlier run, with the operator's changes since the start.
+        memory: what is known since the start.
+        seen: the brokers that have answered since.
+        rules: the current rules.
+    """
+    kept = replace(
+        memory,
+        override=past.override,
+        user_throttles={**past.user_throttles, **memory.user_throttles},
+        retained={**memory.retained, **past.retained},
+    )
+    known, now = memory.membership, memory.membership_at
+    if past.membership and known and _differ(past.membership.cluster_id, known.cluster_id):
+        return kept
+    brokers = dict(memory.brokers)
+    for broker_id, state in past.brokers.items():
+        if broker_id not in seen:
+            since = brokers.get(broker_id, state)
+            brokers[broker_id] = replace(
+                state, failure=since.failure, failed_since=since.failed_since
+            )
+    kept = replace(
+        kept,
+        membership=past.membership,
+        membership_at=past.membership_at,
+        brokers=brokers,
+        computed=memory.computed or past.computed,
+        slope=memory.slope or past.slope,
+        contents={**past.contents, **memory.contents},
+    )
+    return kept if known is None or now is None else _with_membership(kept, known, now, rules)
 
 
 def _with_membership(memory: Memory, membership: Membership, now: float, rules: Rules) -> Memory:

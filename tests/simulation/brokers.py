@@ -43,12 +43,10 @@ class Served(NamedTuple):
     """What a broker last answered.
 
     Attributes:
-        at_s: when.
         available: log dir -> the bytes that were last known to be available.
         offline: the log dirs that were offline.
     """
 
-    at_s: float
     available: Mapping[str, int]
     offline: Sequence[str]
 
@@ -63,7 +61,8 @@ class SimulatedBroker(FakeBroker):
         service_s: how long it takes for an answer, seconds.
         slow_s: how much longer for its log dirs.
         spoil: what becomes of its answers; None: nothing.
-        served: who asked for its log dirs, and what it was last answered.
+        served: who asked for its log dirs, and what it was last answered, unless that is forgotten.
+        answered_s: likewise, and when that was; nobody forgets it.
     """
 
     def __init__(
@@ -84,6 +83,7 @@ class SimulatedBroker(FakeBroker):
         self.slow_s = 0.0
         self.spoil: Spoil | None = None
         self.served: dict[str, Served] = {}
+        self.answered_s: dict[str, float] = {}
         self._forms: dict[tuple[object, ...], bytes] = {}
         self._network = network
 
@@ -163,6 +163,7 @@ class FormerBroker(FakeBroker):
         name: of the broker that had it.
         volumes: what its log dirs lie on.
         served: as the broker's.
+        answered_s: likewise.
     """
 
     def __init__(self, broker: SimulatedBroker) -> None:
@@ -170,6 +171,7 @@ class FormerBroker(FakeBroker):
         self.name = broker.name
         self.volumes = broker.volumes
         self.served = broker.served
+        self.answered_s = broker.answered_s
 
 
 class OrderedConnection(FakeConnection):
@@ -206,7 +208,8 @@ class OrderedConnection(FakeConnection):
                 for each in self._of.volumes
             }
             offline = [each.log_dir for each in self._of.volumes if each.is_offline]
-            self._of.served[peer.name] = Served(self._loop.time(), available, offline)
+            self._of.served[peer.name] = Served(available, offline)
+            self._of.answered_s[peer.name] = self._loop.time()
         self._of.twist = None if spoil is None else lambda _, __, sent: spoil(sent)
         super()._handle(self._waiting[0])
         self._waiting.popleft()

@@ -231,7 +231,9 @@ class Claims:
             broker = self._world.registered(number)
             if broker is None:
                 continue
-            served_s = max((at for at, *_ in self._served(broker, name)), default=math.inf)
+            answered_s = broker.answered_s
+            asked = answered_s if self._world.has_observers else [name]
+            served_s = max((answered_s.get(each, math.inf) for each in asked), default=math.inf)
             read_s = (state.read_at or 0.0) - sidecar.anchor_s
             if read_s > served_s + _FRESH_S and state.failure is None:
                 self.broken(

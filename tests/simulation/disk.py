@@ -17,7 +17,7 @@ class SimulatedDisk:
 
     Attributes:
         is_full: whether writes fail.
-        hangs: whether nothing ends that is begun; a daemon reads at its start after that.
+        hangs: whether nothing ends that is begun.
         files: by path.
     """
 
@@ -29,6 +29,8 @@ class SimulatedDisk:
 
     def read(self, path: Path) -> bytes:
         """See ``Disk``."""
+        if self.hangs:
+            raise HangsError(self._waiting)
         try:
             return self.files[path]
         except KeyError:
@@ -45,11 +47,6 @@ class SimulatedDisk:
     def rename(self, path: Path, to: Path) -> None:
         """See ``Disk``."""
         self.files[to] = self.files.pop(path)
-
-    def wait(self) -> None:
-        """Ends when the disk answers."""
-        if self.hangs:
-            raise HangsError(self._waiting)
 
     def mend(self) -> None:
         """What hangs goes on."""

@@ -1,7 +1,7 @@
 """Runs plans, each in a process of its own, and what each of them showed.
 
-What killed processes of a world had is never collected, since their coroutines would go on to their
-ends then; so no process runs two worlds.
+What killed processes of a world had is only collected after its end (``VirtualLoop.end``), and what
+libraries cache of it later still; so no process runs two worlds.
 """
 
 import gc

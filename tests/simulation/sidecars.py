@@ -153,9 +153,6 @@ class SimulatedSidecar:
     async def _run(self, on_start: Callable[["SimulatedSidecar"], None]) -> None:
         process = self.process
         try:
-            if self.disk.hangs:
-                # It reads its state before it does anything else.
-                await asyncio.get_running_loop().run_in_executor(None, self.disk.wait)
             settings = self._load()
             self._stop = asyncio.Event()
             clock = asyncio.get_running_loop().time
@@ -165,7 +162,9 @@ class SimulatedSidecar:
                 lambda: f"{self._chance.getrandbits(32):08x}",
                 self._network.listen_for(process),
             )
-            self.parts = compose(settings, self._load, Connections(_MOST_CONNECTIONS), machine)
+            self.parts = await compose(
+                settings, self._load, Connections(_MOST_CONNECTIONS), machine
+            )
             on_start(self)
             await serve(self.parts, self._stop)
         except BaseException as error:  # noqa: BLE001 - whatever it is, the claims are to see it

@@ -51,6 +51,29 @@ def test_what_was_found_stays_mended(found: str) -> None:
     assert [] == [*run(FOUND[found]).violations]
 
 
+# Sidecars 0 and 2 followed sidecar 1 until it was cut off from broker 1, and asked that one then.
+FORGOTTEN = Plan(
+    6,
+    45.0,
+    faults=[
+        Fault(20.0, 24.0, Kind.LOG_DIR_OFFLINE, 1, 1.0),
+        Fault(25.0, 19.0, Kind.CUT_FROM_BROKER, 1, 1.0),
+        *(Fault(36.0, 0.0, Kind.FORGET, n, 1.0) for n in (0, 2)),
+        *(Fault(36.2, 3.0, Kind.OVERRIDE, n, 0.5) for n in (0, 2)),
+    ],
+    calms=False,
+)
+
+
+@pytest.mark.slow
+def test_a_reading_outlives_what_an_operator_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The claim was wrong: it forgot with the operator when the broker had answered."""
+    monkeypatch.setattr(world, "_WITH_PEERS", 1.0)
+    monkeypatch.setattr(world, "_has_two_volumes", lambda _: True)
+    monkeypatch.setattr(world, "_observers", lambda *_: 1)
+    assert [] == [*run(FORGOTTEN).violations]
+
+
 # No callback hears anything from 6 s before the first limit on, for 30 s. Brokers with room filled
 # the replicas on the volume at it: 136 MB past its limit, 18 MB since the forecast counts. Real
 # brokers showed it first (make chaos SEED=3).

@@ -2,11 +2,13 @@
 
 import asyncio
 from concurrent.futures import Executor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from sidecar.control.persistence import Persistence
+from sidecar.daemon import remembered
 from sidecar.state.writer import StateWriter
 from sidecar.threads import OwnThreads
 from tests.simulation import world
@@ -22,6 +24,18 @@ HANGS = Plan(
     faults=[Fault(20.0, 20.0, Kind.DISK_HANGS, 1), Fault(25.0, 10.0, Kind.OVERRIDE, 1, 0.5)],
 )
 """An operator overrides a factor while the state can't be written."""
+
+
+STARTS = replace(
+    HANGS,
+    duration_s=120.0,
+    faults=[
+        Fault(20.0, 90.0, Kind.DISK_HANGS, 1),
+        Fault(21.0, 1.0, Kind.SIDECAR_KILLED, 1),
+        Fault(60.0, 10.0, Kind.OVERRIDE, 1, 0.5),
+    ],
+)
+"""It starts while its state can't be read."""
 
 
 def test_a_write_that_hangs_ends_later() -> None:
@@ -65,5 +79,17 @@ def test_an_operator_is_answered(*, waits: bool, monkeypatch: pytest.MonkeyPatch
     if waits:
         monkeypatch.setattr(StateWriter, "persist", wait)
     found = "\n".join(run(HANGS).violations)
+    assert waits == ("to answer an operator" in found)
+    assert waits or not found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_sidecar_starts_without_its_disk(*, waits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It answers an operator; not if it waits for the disk, however long that takes."""
+    monkeypatch.setattr(world, "_has_two_volumes", lambda _: False)
+    if waits:
+        monkeypatch.setattr(remembered, "DEADLINE_S", 3600.0)
+    found = "\n".join(run(STARTS).violations)
     assert waits == ("to answer an operator" in found)
     assert waits or not found

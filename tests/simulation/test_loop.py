@@ -1,12 +1,19 @@
 """Virtual time, and processes that are frozen and killed."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import gc
+from collections.abc import Awaitable, Callable, Coroutine
+from inspect import CORO_CLOSED, CORO_SUSPENDED, getcoroutinestate
+from types import CoroutineType
+from typing import Any
 
 import pytest
 
+from tests.simulation import world
+from tests.simulation.faults import Fault, Kind
 from tests.simulation.loop import DeadlockError, Process, VirtualLoop
 from tests.simulation.net import Network
+from tests.simulation.world import Plan
 
 
 def run(part: Callable[[VirtualLoop], Awaitable[None]]) -> float:
@@ -152,3 +159,48 @@ def test_between_hosts_that_are_cut_off_nothing_arrives(*, is_mended: bool) -> N
     writers: list[asyncio.StreamWriter] = []
     run(part)
     assert b"".join(received) == (b"abc" if is_mended else b"a")
+
+
+def test_what_was_killed_is_ended_with_the_world() -> None:
+    """However often it awaits at its end; else the collector ends it, in any other test."""
+    inner: list[Coroutine[None, None, None]] = []
+
+    async def ends_slowly() -> None:
+        try:
+            await asyncio.sleep(9.0)
+        finally:
+            try:
+                await asyncio.sleep(1.0)
+            finally:
+                await asyncio.sleep(1.0)
+
+    async def swallows() -> None:
+        inner.append(ends_slowly())
+        try:
+            await inner[0]
+        except RuntimeError:
+            await asyncio.sleep(1.0)
+
+    async def part(loop: VirtualLoop) -> None:
+        process = Process("one")
+        task = process.start(swallows(), "swallows")
+        await asyncio.sleep(1.0)
+        process.kill()
+        await asyncio.sleep(10.0)
+        assert [CORO_SUSPENDED] * 2 == [getcoroutinestate(each) for each in coroutines(task)]
+        loop.end()
+        assert [CORO_CLOSED] * 2 == [getcoroutinestate(each) for each in coroutines(task)]
+
+    def coroutines(task: asyncio.Task[None]) -> list[Any]:
+        return [task.get_coro(), *inner]
+
+    run(part)
+
+
+@pytest.mark.slow
+def test_a_world_leaves_nothing_that_was_killed() -> None:
+    """No coroutine of its daemons is left in the midst of something."""
+    world.run(Plan(6, 20.0, faults=[Fault(10.0, 2.0, Kind.SIDECAR_KILLED, 1)], calms=False))
+    left = [each for each in gc.get_objects() if type(each) is CoroutineType]
+    names = [each.__qualname__ for each in left if getcoroutinestate(each) == CORO_SUSPENDED]
+    assert not {"serve", "supervise", "SimulatedSidecar._run"}.intersection(names)

@@ -165,10 +165,17 @@ def run(plan: Plan) -> Report:
     loop = VirtualLoop()
     asyncio.set_event_loop(loop)
     try:
-        return loop.run_until_complete(World(plan, loop).run())
+        return loop.run_until_complete(_run(plan, loop))
     finally:
         asyncio.set_event_loop(None)
         loop.close()
+
+
+async def _run(plan: Plan, loop: VirtualLoop) -> Report:
+    try:
+        return await World(plan, loop).run()
+    finally:
+        loop.end()
 
 
 def _asks_others(seed: int) -> bool:

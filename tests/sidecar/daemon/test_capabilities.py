@@ -138,7 +138,7 @@ async def running(
             **more,
         }
         settings = load(environ=environ).settings
-        parts = compose(settings, lambda: settings, Connections(10))
+        parts = await compose(settings, lambda: settings, Connections(10))
         stop = asyncio.Event()
         task = asyncio.create_task(serve(parts, stop))
         url = f"http://{parts.servers[0].address}"

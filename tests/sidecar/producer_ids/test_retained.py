@@ -11,7 +11,7 @@ from sidecar.producer_ids.retained import NAME, Retained
 from sidecar.quotas.entities import DEFAULT, Default
 from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
 from sidecar.state import StateFile
-from sidecar.throttle.decision import Disabled, Source
+from sidecar.throttle.decision import Disabled, Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory, Override
 from sidecar.throttle.rules import Rules
@@ -89,3 +89,21 @@ def test_a_damaged_part_is_refused_and_costs_nothing_else(
     retained.set_quotas({"bob": ProducerIdQuota(1e-6, 1e-5)})
     assert 1 == published.snapshot.memory.retained["other"]
     assert retained.quotas == Retained(published).quotas
+
+
+def test_a_record_that_is_read_late_is_added_to_the_changes_since() -> None:
+    """A quota that an operator has set since the start is newer, and others stay."""
+    old, new = ProducerIdQuota(1.0, None), ProducerIdQuota(2.0, None)
+    first = Retained(before := board())
+    first.set_quotas({"bob": old, "eve": old})
+    first.set_enforced_request_percentages({"bob": 0.01, "eve": 0.01})
+    state = PersistedState(before.snapshot.memory, 1.0, Source.FALLBACK, NOW)
+    rules = Rules(MinAvailableBytes(10), 300.0)
+    late = Board(VolumeLimit(rules, 1.0), FakeClock(NOW), unread="the disk hangs")
+    retained = Retained(late)
+    retained.set_quotas({"bob": new})
+    retained.set_enforced_request_percentages({"bob": 0.02})
+    late.take_over(state)
+    assert {"bob": new, "eve": old} == retained.quotas
+    assert {"bob": 0.02, "eve": 0.01} == retained.enforced_request_percentages
+    assert {"bob": new, "eve": old} == Retained(late).quotas

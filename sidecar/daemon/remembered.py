@@ -1,0 +1,64 @@
+"""Reads the state of an earlier run at the start, and starts without it while its disk hangs.
+
+A thread reads the file. After ``DEADLINE_S`` the daemon listens and polls without the state, and
+takes it over when the disk answers (``Board.take_over``). Until then it writes no state, and gives
+readers no answer that may release what the state throttles (``Board.withheld``).
+
+Example: NFS hangs for a minute. The daemon listens after 3 s. All brokers are active and have
+space, so it answers 1.0. The operator's override of before applies again after the minute.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from sidecar.control.board import PersistedState
+from sidecar.daemon.start_files import check_state_folder
+from sidecar.errors import SidecarError
+from sidecar.state import Damaged, StateFile
+from sidecar.threads import OwnThreads
+
+_log = logging.getLogger(__name__)
+
+DEADLINE_S: Final = 3.0
+
+Late = Callable[[], Awaitable[PersistedState | None]]
+"""Returns the state once the disk answers; None if there is none that can be used."""
+
+
+async def remembered(file: StateFile, now: float) -> tuple[PersistedState | None, Late | None]:
+    """Read the state; if that takes too long, return a function that returns it later.
+
+    Args:
+        file: the state file.
+        now: epoch seconds, which the steady clock equals at the start.
+
+    Raises:
+        SettingsError: the folder of the file does not exist.
+    """
+
+    def read() -> PersistedState | Damaged | None:
+        check_state_folder(file.path)
+        return file.load(now)
+
+    reading = asyncio.ensure_future(OwnThreads("state file").call(read))
+    await asyncio.wait({reading}, timeout=DEADLINE_S)
+    if reading.done():
+        return _usable(reading.result()), None
+
+    async def late() -> PersistedState | None:
+        try:
+            return _usable(await asyncio.shield(reading))
+        except SidecarError as error:
+            _log.error("%s; the sidecar continues without it", error)
+            return None
+
+    return None, late
+
+
+def _usable(loaded: PersistedState | Damaged | None) -> PersistedState | None:
+    if isinstance(loaded, Damaged):
+        _log.error("%s; the sidecar starts without it", loaded.problem)
+        return None
+    return loaded
