@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 
 from tests.sidecar.throttle.small_scope import SCOPES, search
-from tests.sidecar.throttle.small_scope.key import key
+from tests.sidecar.throttle.small_scope.key import Keys
 from tests.sidecar.throttle.small_scope.state import State, events, step
 
 FEWEST_STATES = 500
@@ -25,13 +25,14 @@ def test_claims_hold_on_every_short_life(name: str) -> None:
 def test_states_that_count_as_one_have_the_same_next_states(name: str) -> None:
     """Of every 20 such pairs, one is compared."""
     scope, numbers = replace(SCOPES[name], depth=4), count()
-    factors = scope.factors()
+    factors, keys = scope.factors(), Keys(scope)
 
     def next_states(state: State) -> set[object]:
+        keys.clear()
         following = (step(state, event, factors, scope) for event in events(state, scope))
         return {
             (
-                key(each.memory, each.ghost, each.now, scope)[0],
+                keys.key(each.memory, each.ghost, each.now)[0],
                 each.decision.factor,
                 each.decision.source,
                 len(each.decision.violations),
@@ -41,6 +42,6 @@ def test_states_that_count_as_one_have_the_same_next_states(name: str) -> None:
 
     def compare(known: State, other: State) -> None:
         if next(numbers) % 20 == 0:
-            assert next_states(known) == next_states(other), f"{known.story()}\n\n{other.story()}"
+            assert next_states(known) == next_states(other), f"{known.story}\n\n{other.story}"
 
     search(scope, compare)

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.sidecar.throttle.small_scope.claims import check_edge, check_override, check_state
-from tests.sidecar.throttle.small_scope.key import key
+from tests.sidecar.throttle.small_scope.key import Keys
+from tests.sidecar.throttle.small_scope.quiet import quietly
 from tests.sidecar.throttle.small_scope.scopes import Scope
 from tests.sidecar.throttle.small_scope.state import State, events, first, step
 
@@ -37,34 +38,38 @@ def search(scope: Scope, merged: Callable[[State, State], None] | None = None) -
     Raises:
         AssertionError: a claim does not hold; the message has a shortest sequence of events.
     """
-    factors = scope.factors()
+    factors, keys = scope.factors(), Keys(scope)
     beginning = first(factors)
     frontier = [beginning]
-    name, beginning.twins = key(beginning.memory, beginning.ghost, beginning.now, scope)
-    known = {name: beginning}
+    name, beginning.twins = keys.key(beginning.memory, beginning.ghost, beginning.now)
+    # Only who compares states needs them; the others would fill gigabytes.
+    known = {name: beginning if merged else None}
     visited = Visited()
     begin = time.process_time()
     while frontier and visited.depth < scope.depth:
         following = []
-        for state in frontier:
-            for event in dict.fromkeys(events(state, scope)):
-                after = step(state, event, factors, scope)
-                visited.edges += 1
-                try:
-                    check_edge(state, after, factors, scope)
-                    name, twins = key(after.memory, after.ghost, after.now, scope)
-                    after.twins = twins
-                    if name in known:
-                        if merged is not None:
-                            merged(known[name], after)
-                    else:
-                        known[name] = after
-                        following.append(after)
-                        check_state(after, factors)
-                        if not scope.soft_limit:
-                            check_override(state, after, name, factors, scope)
-                except AssertionError as error:
-                    raise AssertionError(f"{error}, but:\n{after.story()}") from error
+        with quietly() as folded:
+            for state in frontier:
+                folded.clear()
+                keys.clear()
+                for event in events(state, scope):
+                    after = step(state, event, factors, scope)
+                    visited.edges += 1
+                    try:
+                        check_edge(state, after, factors, scope)
+                        name, after.twins = keys.key(after.memory, after.ghost, after.now)
+                        if name not in known:
+                            known[name] = after if merged else None
+                            following.append(after)
+                            check_state(after, factors)
+                            if not scope.soft_limit:
+                                check_override(state, after, name, factors, keys)
+                        elif merged is not None and (other := known[name]) is not None:
+                            merged(other, after)
+                    except AssertionError as error:
+                        raise AssertionError(f"{error}, but:\n{after.story}") from error
+        for state in following:
+            assert factors.decide(state.memory, state.now).reason
         frontier = following
         visited.depth += 1
     visited.states = len(known)

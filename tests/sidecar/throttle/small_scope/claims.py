@@ -11,7 +11,7 @@ from typing import Final
 from sidecar.throttle.decision import Decision, Source, VolumeLimit
 from sidecar.throttle.memory import Override
 from tests.sidecar.throttle.small_scope.ghost import Ghost, is_fresh
-from tests.sidecar.throttle.small_scope.key import Key, key
+from tests.sidecar.throttle.small_scope.key import Key, Keys
 from tests.sidecar.throttle.small_scope.scopes import (
     FALLBACK,
     LOG_DIRS,
@@ -31,49 +31,45 @@ def check_edge(before: State, after: State, factors: VolumeLimit, scope: Scope) 
     Raises:
         AssertionError: a claim does not hold.
     """
-    assert after.event is not None
-    now, kind = after.now, after.event.kind
-    decision = after.decision
-    was = before.decision if now == before.now else factors.decide(before.memory, now)
-    violating = after.ghost.violating(now)
-    check_moment(after, violating, scope)
+    now, event = after.now, after.event
+    kind = event.kind
+    decision, named, violating = after.decision, after.named, after.violating
+    check_moment(after, scope)
     if kind in {"fail", "expire"}:
+        was = factors.decide(before.memory, now)
         assert identity(was) == identity(decision), "only time changes a decision without news"
         return
+    was, was_named = before.decision, before.named
     if kind == "forget":
         # What counted when the factor was computed, and was not read with room since.
         still = set(after.ghost.violating(now if was.computed_at is None else was.computed_at))
-        assert log_dirs(decision) == log_dirs(was) or log_dirs(decision) <= still, (
-            "a volume that has room is not named"
-        )
+        assert named == was_named or named <= still, "a volume that has room is not named"
         if decision.computed_at is not None:
             # Where the forgotten violation was the only one, the factor is as old as the rest,
             # which may be younger than the violation was.
             oldest = was.computed_at if decision.violations else after.ghost.whole_at
             assert oldest is not None, "forgetting begins no throttle"
             assert decision.computed_at <= oldest, "forgetting renews nothing"
-        lost = log_dirs(was) - log_dirs(decision)
         assert (
             all(
-                (broker == after.event.broker and after.event.log_dir in {None, log_dir})
+                (broker == event.broker and event.log_dir in {None, log_dir})
                 or (broker, log_dir) not in still
-                for broker, log_dir in lost
+                for broker, log_dir in was_named - named
             )
             or decision.source is Source.FALLBACK
         ), "forgetting drops no other violation"
         return
     if decision.computed_at is not None and was.computed_at is not None:
-        same = log_dirs(was) == log_dirs(decision)
         # Without a violation the time is that of the oldest reading, so a broker that joined
         # with an older one may set it back.
-        assert not (same and was.violations and decision.computed_at < was.computed_at), (
-            "the time of the factor goes back while the same volumes violate"
-        )
+        assert not (
+            decision.computed_at < was.computed_at and was.violations and named == was_named
+        ), "the time of the factor goes back while the same volumes violate"
     is_whole = is_fresh(after.ghost.sight(), now)
     if violating:
-        assert log_dirs(decision) >= {
-            name for name, shown_at in violating.items() if is_fresh(shown_at, now)
-        }, "each violation that counts is published"
+        assert all(
+            name in named or not is_fresh(shown_at, now) for name, shown_at in violating.items()
+        ), "each violation that counts is published"
     elif is_whole:
         assert decision.source is Source.OBSERVATION, "a whole sight ends the fallback"
         assert not decision.violations, "a whole sight without a violation releases"
@@ -95,10 +91,10 @@ def check_edge(before: State, after: State, factors: VolumeLimit, scope: Scope) 
         check_stop(was, decision, violating, after.ghost)
 
 
-def check_moment(state: State, violating: Mapping[tuple[int, str], float], scope: Scope) -> None:
+def check_moment(state: State, scope: Scope) -> None:
     """The claims about a decision at one moment."""
     now, ghost, decision = state.now, state.ghost, state.decision
-    if any(is_fresh(at, now) for at in violating.values()):
+    if any(is_fresh(at, now) for at in state.violating.values()):
         assert decision.factor == 0.0, "a violation that counts throttles"
         assert decision.source is Source.OBSERVATION, "a violation that counts is the source"
     if decision.source is Source.FALLBACK:
@@ -108,22 +104,19 @@ def check_moment(state: State, violating: Mapping[tuple[int, str], float], scope
     assert decision.computed_at is not None, "an observation has its time"
     if decision.violations:
         assert decision.factor == 0.0, "a published violation throttles"
-        remembered = {
-            (number, log_dir)
-            for number, broker in enumerate(ghost.brokers, 1)
-            for log_dir, volume in zip(LOG_DIRS, broker.volumes, strict=True)
-            if volume.violates
-        }
         # Until all active brokers are seen, the last factor stays for its validity.
-        assert log_dirs(decision) <= remembered or not is_fresh(ghost.sight(), now), (
-            "no volume throttles that was seen otherwise"
-        )
+        assert all(
+            ghost.brokers[broker - 1].volumes[LOG_DIRS.index(log_dir)].violates
+            for broker, log_dir in state.named
+        ) or not is_fresh(ghost.sight(), now), "no volume throttles that was seen otherwise"
     else:
         assert is_fresh(ghost.whole_at, now), "without a whole sight the fallback applies"
         assert decision.factor == 1.0 or (scope.soft_limit and decision.factor > 0.0), (
             "only a violation throttles"
         )
-    assert set(decision.at_stop_line) <= set(decision.violations), "the stop line implies the limit"
+    assert all(each in decision.violations for each in decision.at_stop_line), (
+        "the stop line implies the limit"
+    )
 
 
 def check_stop(
@@ -169,25 +162,19 @@ def check_state(state: State, factors: VolumeLimit) -> None:
 
 
 def check_override(
-    before: State, after: State, name: Key, factors: VolumeLimit, scope: Scope
+    before: State, after: State, name: Key, factors: VolumeLimit, keys: Keys
 ) -> None:
     """An override changes nothing that is remembered, so each decision after it is as without."""
-    assert after.event is not None
     override = Override(OVERRIDE, "work", before.now, before.now + VALIDITY_S)
     with_override = replace(before.memory, override=override)
     memory = remembered(with_override, after.event, after.now, factors)
     assert memory.override == override, "only an operator ends an override"
-    assert key(memory, after.ghost, after.now, scope)[0] == name, (
+    assert keys.key(memory, after.ghost, after.now)[0] == name, (
         "an override changes nothing that is remembered"
     )
 
 
 def identity(decision: Decision) -> tuple[object, ...]:
     """What makes two decisions differ."""
-    at_stop_line = frozenset(each.volume for each in decision.at_stop_line)
-    return decision.factor, decision.source, decision.override, log_dirs(decision), at_stop_line
-
-
-def log_dirs(decision: Decision) -> set[tuple[int, str]]:
-    """The violating log dirs."""
-    return {(state.volume.broker_id, state.volume.log_dir) for state in decision.violations}
+    violating, stopping = decision.violations, decision.at_stop_line
+    return decision.factor, decision.source, decision.override, violating, stopping

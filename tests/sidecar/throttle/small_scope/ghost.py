@@ -93,7 +93,8 @@ class Ghost(NamedTuple):
         """Broker and log dir -> when its violation was last shown, for those that count."""
         shown: dict[tuple[int, str], float] = {}
         for number, broker in enumerate(self.brokers, 1):
-            if broker.counts(now):
+            one, other = broker.volumes
+            if (one.violates or other.violates) and broker.counts(now):
                 listed_at = self.listed_at if broker.was_fenced else -math.inf
                 for log_dir, volume in zip(LOG_DIRS, broker.volumes, strict=True):
                     if volume.violates:

@@ -21,6 +21,7 @@ from tests.sidecar.throttle.small_scope.scopes import (
 )
 
 Key = tuple[Any, ...]
+_AGES: Final = {0.0: 0, VALIDITY_S: 1}
 
 
 class Twins(NamedTuple):
@@ -38,45 +39,89 @@ class Twins(NamedTuple):
 NO_TWINS: Final = Twins()
 
 
-def key(memory: Memory, ghost: Ghost, now: float, scope: Scope) -> tuple[Key, Twins]:
-    """Equal for states after which no decision can differ, but for names; and the equal places."""
-    computed, slope, dated = memory.computed, memory.slope, UNREADABLE in scope.sizes
-    if computed is not None and not computed.violations and not is_fresh(computed.computed_at, now):
-        computed = None
-    throttling = _names(() if computed is None else computed.violations)
-    stopping = _names(() if computed is None else computed.at_stop_line)
-    brokers: list[Key] = []
-    twins: list[bool] = []
-    for number, seen in enumerate(ghost.brokers, 1):
-        broker = memory.brokers.get(number)
+class Keys:
+    """The keys of the states of a search.
+
+    Args:
+        scope: what is searched.
+    """
+
+    def __init__(self, scope: Scope) -> None:
+        self._dated = UNREADABLE in scope.sizes
+        self._numbers: dict[Key, int] = {}
+        # With the objects, or another one could get the address of one that is gone.
+        self._brokers: dict[Key, tuple[int, bool, object]] = {}
+
+    def key(self, memory: Memory, ghost: Ghost, now: float) -> tuple[Key, Twins]:
+        """Equal for states after which no decision can differ, but for names; and the twins."""
+        computed, slope = memory.computed, memory.slope
+        if computed and not computed.violations and not is_fresh(computed.computed_at, now):
+            computed = None
+        first, has_twins, _ = self._broker(1, ghost.brokers[0], memory, computed, now)
+        second, has_other_twins, _ = self._broker(2, ghost.brokers[1], memory, computed, now)
+        equal = (
+            *((first, second) if first < second else (second, first)),
+            _age(ghost.listed_at, now),
+            _age(memory.membership_at, now),
+            None if computed is None else _computed(computed, ghost, now),
+            None if slope is None else _slope(slope, now),
+        )
+        return equal, Twins(first == second, (has_twins, has_other_twins))
+
+    def clear(self) -> None:
+        """Forgets the brokers of earlier states."""
+        self._brokers.clear()
+
+    def _broker(
+        self, number: int, seen: SeenBroker, memory: Memory, computed: Computed | None, now: float
+    ) -> tuple[int, bool, object]:
+        """A broker's key as a number, and whether its volumes are twins."""
+        broker, slope = memory.brokers.get(number), memory.slope
+        throttling = _log_dirs(number, computed.violations) if computed else ()
+        stopping = _log_dirs(number, computed.at_stop_line) if computed else ()
+        name = number, now, id(seen), id(broker), id(slope), throttling, stopping
+        known = self._brokers.get(name)
+        if known is not None:
+            return known
         kept = {} if broker is None else {each.volume.log_dir: each for each in broker.volumes}
         is_read = is_fresh(seen.answered_at, now)
         volumes: list[Key] = []
         for log_dir, volume in zip(LOG_DIRS, seen.volumes, strict=True):
-            name = number, log_dir
-            throttles = name in throttling
+            throttles = log_dir in throttling
             if is_read or volume.violates or throttles or (slope and volume.size == "soft"):
-                shown = _volume(volume, kept.get(log_dir), slope, name, now, dated=dated)
-                volumes.append((throttles, name in stopping, *shown))
+                state = kept.get(log_dir)
+                shown = self._volume(volume, state, now)
+                if slope is not None:
+                    shown = (*shown, *_filling(slope, (number, log_dir), state))
+                volumes.append((throttles, log_dir in stopping, *shown))
             else:
                 # A reading that is too old is as none.
                 volumes.append(())
-        twins.append(volumes[0] == volumes[1])
-        volumes.sort()
-        brokers.append(_broker(seen, broker, volumes, now))
-    equal = (
-        *sorted(brokers),
-        _age(ghost.listed_at, now),
-        _age(memory.membership_at, now),
-        None if computed is None else _computed(computed, ghost, now),
-        None if slope is None else _slope(slope, now),
-    )
-    return equal, Twins(brokers[0] == brokers[1], (twins[0], twins[1]))
+        key = _broker(seen, broker, sorted(volumes), now)
+        at = self._numbers.setdefault(key, len(self._numbers))
+        known = self._brokers[name] = at, volumes[0] == volumes[1], (seen, broker, slope)
+        return known
+
+    def _volume(self, volume: SeenVolume, kept: VolumeState | None, now: float) -> Key:
+        violates, shows = volume.violates, volume.shows
+        shown = (
+            # A log dir with room is as if it were online.
+            shows if violates or shows == UNREADABLE else "",
+            (volume.size or "") if violates else "",
+            kept is not None and kept.violates,
+            kept is not None and kept.is_at_stop_line,
+        )
+        if not self._dated:
+            return shown
+        # Without the sizes of a log dir that is written, it matters how old the last ones are, and
+        # those that are too old count as those that were never known.
+        kept_at = -math.inf if kept is None else kept.read_at
+        return (*shown, _age(volume.read_at, now), _age(kept_at, now))
 
 
 def _age(at: float | None, now: float) -> int:
-    """In validities, 2 at most; -1 for none."""
-    return -1 if at is None else 2 if at <= now - 2 * VALIDITY_S else int((now - at) / VALIDITY_S)
+    """In validities, 2 at most; -1 for none. All waits are whole validities."""
+    return -1 if at is None else _AGES.get(now - at, 2)
 
 
 def _broker(seen: SeenBroker, broker: BrokerState | None, volumes: list[Key], now: float) -> Key:
@@ -95,33 +140,6 @@ def _broker(seen: SeenBroker, broker: BrokerState | None, volumes: list[Key], no
         _age(seen.absent_since, now),
         known,
         *volumes,
-    )
-
-
-def _volume(
-    volume: SeenVolume,
-    kept: VolumeState | None,
-    slope: Slope | None,
-    name: tuple[int, str],
-    now: float,
-    *,
-    dated: bool,
-) -> Key:
-    # Without the sizes of a log dir that is written, it matters how old the last ones are.
-    shown = (
-        volume.shows,
-        (volume.size or "") if volume.violates else "",
-        _age(volume.read_at, now) if dated else 0,
-    )
-    if slope is not None:
-        return (*shown, *_filling(slope, name, kept))
-    # Sizes that are too old count as those that were never known.
-    kept_at = -math.inf if kept is None else kept.read_at
-    return (
-        *shown,
-        kept is not None and kept.violates,
-        _age(kept_at, now) if dated else 0,
-        kept is not None and kept.is_at_stop_line,
     )
 
 
@@ -153,5 +171,8 @@ def _filling(slope: Slope, name: tuple[int, str], kept: VolumeState | None) -> K
     return 2, -2 if rate is None else (rate > 0.0) - (rate < 0.0), name in slope.learned
 
 
-def _names(states: tuple[VolumeState, ...]) -> set[tuple[int, str]]:
-    return {(state.volume.broker_id, state.volume.log_dir) for state in states}
+def _log_dirs(number: int, states: tuple[VolumeState, ...]) -> tuple[str, ...]:
+    """Those of a broker, in one order."""
+    if not states:
+        return ()
+    return tuple(each.volume.log_dir for each in states if each.volume.broker_id == number)

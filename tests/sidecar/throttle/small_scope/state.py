@@ -1,12 +1,13 @@
 """A state of the search, and what can happen next in it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
-from typing import Final
+from functools import cache
+from typing import Final, NamedTuple
 
 from sidecar.throttle.decision import Decision, VolumeLimit
 from sidecar.throttle.fold import fail
-from sidecar.throttle.memory import Memory
+from sidecar.throttle.memory import LogDir, Memory
 from tests.sidecar.throttle.small_scope.events import (
     FENCED,
     LEFT,
@@ -22,6 +23,25 @@ from tests.sidecar.throttle.small_scope.scopes import LOG_DIRS, VALIDITY_S, Scop
 
 WAITS: Final = {"fail": VALIDITY_S, "expire": 2 * VALIDITY_S}
 """Kind of event -> the seconds that pass before it."""
+NONE: Final[Set[LogDir]] = frozenset()
+
+
+class Story(NamedTuple):
+    """The events that led to a state.
+
+    Attributes:
+        before: the earlier ones; None without any.
+        now: when the last event happened, steady seconds.
+        event: the last event.
+    """
+
+    before: "Story | None"
+    now: float
+    event: Event
+
+    def __str__(self) -> str:
+        line = f"{self.now / VALIDITY_S:g}: {self.event}"
+        return line if self.before is None else f"{self.before}\n{line}"
 
 
 @dataclass(slots=True)
@@ -33,8 +53,9 @@ class State:
         ghost: what the rules need.
         now: steady seconds.
         decision: the decision at ``now``.
-        before: the state before the last event; None at the beginning.
-        event: the last event.
+        named: the log dirs that violate by the decision.
+        violating: those that violate by the ghost, and when that was last shown.
+        story: the events that led here; None at the beginning.
         twins: which places are equal; set by the search.
     """
 
@@ -42,23 +63,21 @@ class State:
     ghost: Ghost
     now: float
     decision: Decision
-    before: "State | None" = None
-    event: Event | None = None
+    named: Set[LogDir]
+    violating: Mapping[LogDir, float]
+    story: Story | None = None
     twins: Twins = NO_TWINS
 
-    def story(self) -> str:
-        """The events that led here, one a line."""
-        lines: list[str] = []
-        state: State | None = self
-        while state is not None and state.event is not None:
-            lines.append(f"{state.now / VALIDITY_S:g}: {state.event}")
-            state = state.before
-        return "\n".join(reversed(lines))
+    @property
+    def event(self) -> Event:
+        """The last event; not of the first state."""
+        assert self.story is not None
+        return self.story.event
 
 
 def first(factors: VolumeLimit) -> State:
     """The state before the first event."""
-    return State(Memory(), Ghost(), 0.0, factors.decide(Memory(), 0.0))
+    return State(Memory(), Ghost(), 0.0, factors.decide(Memory(), 0.0), NONE, {})
 
 
 def step(state: State, event: Event, factors: VolumeLimit, scope: Scope) -> State:
@@ -66,7 +85,16 @@ def step(state: State, event: Event, factors: VolumeLimit, scope: Scope) -> Stat
     now = state.now + WAITS.get(event.kind, 0.0)
     memory = remembered(state.memory, event, now, factors)
     ghost = state.ghost.after(event, now, scope)
-    return State(memory, ghost, now, factors.decide(memory, now), state, event)
+    decision = factors.decide(memory, now)
+    story = Story(state.story, now, event)
+    return State(memory, ghost, now, decision, log_dirs(decision), ghost.violating(now), story)
+
+
+def log_dirs(decision: Decision) -> Set[LogDir]:
+    """The violating log dirs."""
+    if not decision.violations:
+        return NONE
+    return {(state.volume.broker_id, state.volume.log_dir) for state in decision.violations}
 
 
 def remembered(memory: Memory, event: Event, now: float, factors: VolumeLimit) -> Memory:
@@ -82,36 +110,51 @@ def remembered(memory: Memory, event: Event, now: float, factors: VolumeLimit) -
             return factors.fold(memory, observation(event, now))
 
 
-def events(state: State, scope: Scope) -> Iterator[Event]:
+def events(state: State, scope: Scope) -> tuple[Event, ...]:
     """Everything that can happen next; of events that differ only by equal places, one."""
-    yield from (Event("fail"), Event("expire"))
-    twins = state.twins
+    now = state.now
+    first, second = ((each.place, each.again(now)) for each in state.ghost.brokers)
+    return _events(first, second, state.twins, state.memory.membership is not None, scope)
+
+
+Place = tuple[str, tuple[str, str]]
+"""Where a broker is listed, and the answer that repeats its last one."""
+
+
+@cache
+def _events(
+    first: Place, second: Place, twins: Twins, is_listed: bool, scope: Scope
+) -> tuple[Event, ...]:
+    found = [Event("fail"), Event("expire")]
     for number in (1,) if twins.brokers else (1, 2):
-        log_dirs = LOG_DIRS[:1] if twins.volumes[number - 1] else LOG_DIRS
-        yield from (Event("forget", broker=number, log_dir=each) for each in (None, *log_dirs))
-        yield from observations(state, number, scope)
+        is_twin = twins.volumes[number - 1]
+        log_dirs = LOG_DIRS[:1] if is_twin else LOG_DIRS
+        found += [Event("forget", broker=number, log_dir=each) for each in (None, *log_dirs)]
+        places = (first, second) if number == 1 else (second, first)
+        found += observations(number, *places, scope, is_listed=is_listed, is_twin=is_twin)
+    return tuple(dict.fromkeys(found))
 
 
-def observations(state: State, number: int, scope: Scope) -> Iterator[Event]:
+def observations(
+    number: int, broker: Place, other: Place, scope: Scope, *, is_listed: bool, is_twin: bool
+) -> Iterator[Event]:
     """The observations in which one broker changes, and the one beside it repeats its answer."""
-    brokers = state.ghost.brokers
-    broker = brokers[number - 1]
-    again = broker.again(state.now)
+    place, again = broker
     readings = {again, *((size, again[1]) for size in scope.sizes)}
-    if not state.twins.volumes[number - 1]:
+    if not is_twin:
         readings |= {(again[0], size) for size in scope.sizes}
     readings_and_silent: list[Answer] = [*sorted(readings), SILENT]
-    if broker.place == "active" and state.memory.membership is not None:
+    if place == "active" and is_listed:
         for answer in readings_and_silent:
             yield Event("partial", ((number, answer),))
-    other = brokers[2 - number]
-    beside: Answer = other.place if other.place != "active" else other.again(state.now)
+    other_place, other_again = other
+    beside: Answer = other_again if other_place == "active" else other_place
     for lists_fenced in scope.lists_fenced:
         # Without the fenced brokers in the list, a fenced broker is one that left.
         gone = [FENCED, LEFT] if lists_fenced else [LEFT]
         for answer in (*readings_and_silent, *gone):
             yield Event("whole", pair(number, answer, beside), lists_fenced)
-        if other.place == "active":
+        if other_place == "active":
             for answer in (SILENT, *gone):
                 yield Event("whole", pair(number, answer, SILENT), lists_fenced)
 
