@@ -337,7 +337,7 @@ class VolumeLimit:
             each is not None and each.at_stop_line and self._is_valid(each.computed_at, now)
             for each in (memory.computed, past.computed)
         )
-        computed = _computed(memory, tuple(violations), was_reached=was_reached)
+        computed = _computed(memory, tuple(violations), memory.computed, was_reached=was_reached)
         if computed is None or not self._is_valid(computed.computed_at, now):
             return memory
         return replace(memory, computed=computed)

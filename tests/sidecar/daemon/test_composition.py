@@ -69,7 +69,7 @@ async def test_the_page_has_the_operators_tools_and_a_refused_login(
         "SIDECAR_HTTP_LISTEN": "127.0.0.1:0",
     }
     settings = load(environ=environ).settings
-    parts = composition.compose(settings, lambda: settings, Connections(10))
+    parts = await composition.compose(settings, lambda: settings, Connections(10))
     for server in parts.servers:
         server.stop()
     assert ToolSettings("strimzi", ("broker-0",)) == inputs["tools"]
