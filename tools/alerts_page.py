@@ -1,7 +1,7 @@
-"""The table of docs/alerts.md, from the rules and the runbooks: ``python -m tools.alerts_page``.
+"""The table of docs/alerts.md, from the rules: ``python -m tools.alerts_page``.
 
-A row for each alert, in the order of the rules: each severity with the time that it waits, and the
-first paragraph of its runbook.
+A row for each alert, in the order of the rules: its runbook, and each severity with the time that
+it waits. The first paragraph of the runbook says what the alert means.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,6 @@ import yaml  # type: ignore[import-untyped]  # its types would be a package of t
 
 _ROOT: Final = Path(__file__).parents[1]
 _RULES: Final = _ROOT / "deploy" / "prometheus" / "rules" / "throttle-sidecar.yaml"
-_RUNBOOKS: Final = _ROOT / "docs" / "runbooks"
 _BEGIN: Final = "<!-- alerts: written by python -m tools.alerts_page -->\n"
 _END: Final = "<!-- end of alerts -->\n"
 
@@ -28,8 +27,8 @@ def page() -> str:
 
 
 def _rows(document: dict[str, Any]) -> Iterator[str]:
-    yield "| alert | fires | meaning |"
-    yield "|---|---|---|"
+    yield "| alert and runbook | fires |"
+    yield "|---|---|"
     fires: dict[str, dict[str, None]] = {}
     for group in document["groups"]:
         for rule in group["rules"]:
@@ -38,12 +37,7 @@ def _rows(document: dict[str, Any]) -> Iterator[str]:
                 when = f"{severity} after {wait}" if wait else f"{severity} at once"
                 fires.setdefault(rule["alert"], {})[when] = None
     for name, whens in fires.items():
-        yield f"| [{name}](runbooks/{name}.md) | {', '.join(whens)} | {_what(name)} |"
-
-
-def _what(name: str) -> str:
-    text = (_RUNBOOKS / f"{name}.md").read_text(encoding="utf-8")
-    return text.split("\n\n")[1].replace("\n", " ")
+        yield f"| [{name}](runbooks/{name}.md) | {', '.join(whens)} |"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The table of docs/alerts.md is the one that rules and runbooks make."""
+"""The table of docs/alerts.md is the one that the rules make."""
 
 from tests.deploy.prometheus.rules import alerts
 from tools.alerts_page import PAGE, page
@@ -11,7 +11,11 @@ def test_the_committed_table_is_current() -> None:
 
 def test_every_alert_has_a_row() -> None:
     """The rows are in the order of the rules, with each severity and how long it waits."""
-    rows = [line.split(" | ") for line in page().splitlines() if line.startswith("| [Kafka")]
+    rows = [
+        line.removesuffix(" |").split(" | ")
+        for line in page().splitlines()
+        if line.startswith("| [Kafka")
+    ]
     expected: dict[str, list[str]] = {}
     for rule in alerts():
         wait = f"after {rule['for']}" if "for" in rule else "at once"
@@ -19,4 +23,3 @@ def test_every_alert_has_a_row() -> None:
         if (when := f"{rule['labels']['severity']} {wait}") not in fires:
             fires.append(when)
     assert list(expected.items()) == [(row[0], row[1].split(", ")) for row in rows]
-    assert all(row[2].endswith(". |") for row in rows)

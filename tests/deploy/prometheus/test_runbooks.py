@@ -65,9 +65,10 @@ def test_every_alert_links_its_page() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_page_has_the_same_parts(page: Path) -> None:
-    """They are in this order, under the alert's name, which its severities follow."""
+    """They are in this order, under the alert's name, its meaning and its severities."""
     text = page.read_text(encoding="utf-8")
     assert text.startswith(f"# {page.stem}\n\n")
+    assert text.split("\n\n")[1].endswith(".")
     assert PARTS == re.findall(r"^## (.*)$", text, re.MULTILINE)
     head = text.split("## ")[0].lower()
     severities = {rule["labels"]["severity"] for rule in alerts() if rule["alert"] == page.stem}
