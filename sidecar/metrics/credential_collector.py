@@ -34,8 +34,8 @@ class CredentialCollector(Collector):
             expiry.add_metric([setting], at)
         former = GaugeMetricFamily(
             "kafka_throttle_former_credentials_used",
-            "1 while a broker accepts only the former password, certificate or key (kind broker),"
-            " or after a client used the former token, until it ends (kind token); else 0.",
+            "1 while a broker accepts only the former credentials (kind broker), or a former token"
+            " that a client used is still accepted (kind token); else 0.",
             labels=["kind"],
         )
         for kind, is_used in self._former_uses().items():

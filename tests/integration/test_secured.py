@@ -113,12 +113,14 @@ async def test_a_rotated_password_is_read_on_sighup(
         file.write_text(new)
         daemon.send(signal.SIGHUP)
         await daemon.logs("the broker still accepts the former password")
+        assert 1.0 == (await daemon.metrics()).value("former_credentials_used", kind="broker")
         await admin.create_scram_user(user, new, SCRAM)
         # The broker has no former one any more.
         daemon.send(signal.SIGHUP)
         count = await polls(daemon)
         await seen("three polls", lambda: polls(daemon), lambda now: now >= count + 3)
         assert 0 == (await daemon.get("/v1/brokers"))["failed_polls"]
+        assert 0.0 == (await daemon.metrics()).value("former_credentials_used", kind="broker")
     await daemon.decides(1.0)
     assert old not in daemon.output
     assert new not in daemon.output

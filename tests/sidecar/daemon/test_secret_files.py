@@ -331,6 +331,21 @@ async def test_a_hurried_look_does_not_rely_on_one_that_waits(scene: Scene) -> N
     assert ["new"] == scene.part.passwords
 
 
+@VIRTUAL_TIME
+async def test_the_end_of_a_former_token_is_logged(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Within a look after SIGHUP has ended it."""
+    tokens = scene.credentials.tokens
+    tokens.replace("new-token", ends_former=False)
+    assert await tokens.accept(b"old-token")
+    following = asyncio.create_task(scene.watch.run())
+    tokens.replace("new-token", ends_former=True)
+    await asyncio.sleep(2 * module.LOOK_S)
+    following.cancel()
+    assert "the former token, which a client used, is no longer accepted" in caplog.text
+
+
 async def test_sighup_during_a_look_wins(scene: Scene) -> None:
     """What it read is newer."""
     scene.part.gate.clear()

@@ -89,6 +89,17 @@ def test_a_namespace_is_that_of_a_broker_first() -> None:
     assert "kafka" == namespace_of({2: BROKER_2}, ["prod-kafka-bootstrap"])
 
 
+def test_tools_have_no_mechanism_without_a_login() -> None:
+    """A mechanism that is set has no effect with mutual TLS; without brokers, only the platform."""
+    admin = KafkaAdmin(
+        bootstrap_servers=(HostPort("b", 9092),), security_protocol="SSL", sasl_mechanism="PLAIN"
+    )
+    tools = ToolSettings.of(Settings.model_construct(kafka_admin=admin, platform="auto"))
+    assert ("security.protocol=SSL",) == tools.security
+    alone = ToolSettings.of(Settings.model_construct(kafka_admin=None, platform="strimzi"))
+    assert ToolSettings("strimzi") == alone
+
+
 def test_kafkas_tools_log_in_where_the_sidecar_does() -> None:
     """Each command has the file, and the page says what is in it."""
     admin = KafkaAdmin(

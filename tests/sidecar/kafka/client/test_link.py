@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from sidecar.kafka.client.connection import LONGEST_FRAME_BYTES, dial
 from sidecar.kafka.client.dialler import Dialler
-from sidecar.kafka.client.link import Link
+from sidecar.kafka.client.link import RENEW_S, Link
 from sidecar.kafka.client.security import load_security
 from sidecar.kafka.cluster_messages import DescribeLogDirs
 from sidecar.settings import HostPort
@@ -348,6 +348,25 @@ async def test_a_cancelled_call_leaves_its_connection(clock: Clock) -> None:
         assert link.awaits_answer
         succeeded(await call(link))
         assert broker.connected == 1
+
+
+async def test_a_connection_made_with_former_secrets_is_not_replaced_under_a_call(
+    clock: Clock,
+) -> None:
+    """It is replaced at the next call after five minutes, once no answer is outstanding."""
+    async with linked(clock) as (broker, link):
+        succeeded(await call(link))
+        security = load_security(admin(link.endpoint), clock)
+        link.redial_with(Dialler(security, "tests", clock), keep=True)
+        broker.takes_s = {DESCRIBE_LOG_DIRS: 1.0}
+        calling = asyncio.ensure_future(call(link))
+        await asyncio.sleep(0.5)
+        clock.now += RENEW_S
+        meanwhile = link.usable
+        succeeded(await calling)
+        assert (True, False) == (meanwhile, link.usable)
+        succeeded(await call(link))
+        assert broker.connected == 2
 
 
 async def test_a_hung_broker_is_found_by_the_call_after_a_cancelled_one(clock: Clock) -> None:
