@@ -46,6 +46,8 @@ def why_not_ready(board: Board, polling: Polling) -> Callable[[], str | None]:
         decision = board.snapshot.decision
         if decision.computed_at is None:
             return f"There is no valid observation: {decision.reason}."
+        if board.withheld:
+            return f"Readers get no answer that might end a throttle: {board.unread}."
         return None
 
     return why

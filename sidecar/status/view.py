@@ -102,7 +102,8 @@ class StatusView:
         cluster_id: the Kafka cluster's id; "" before the first observation.
         head: the state and its cause.
         lines: the meaning of the lines in the volumes' bars; "" when disabled.
-        stop_line: sentences about the stop line, and about lines that do not fit a volume.
+        stop_line: sentences about the stop line, about lines that do not fit a volume, and about a
+            state file that is not read yet.
         filling: volumes that fill although producers are throttled.
         volumes: the worst volumes.
         volume_count: the number of all volumes.
@@ -168,7 +169,7 @@ def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusVi
         cluster_id=cluster_id(snapshot.memory) or "",
         head=headline(snapshot, counts, now),
         lines=lines_in_bars(snapshot.rules),
-        stop_line=(*_stop_line(inputs), *_misfits(inputs.board)),
+        stop_line=(*_unread(inputs.board), *_stop_line(inputs), *_misfits(inputs.board)),
         filling=tuple(_filling(snapshot, now)),
         volumes=tuple(rows),
         volume_count=count,
@@ -202,6 +203,14 @@ def _stop_line(inputs: StatusInputs) -> Iterator[str]:
         f"At the stop line, {line.describe()}, brokers refuse producers until every volume has a "
         "tenth more. A broker without the authorizer can only pause producers for longer."
     )
+
+
+def _unread(board: Board) -> Iterator[str]:
+    if board.unread:
+        yield (
+            f"{board.unread[0].upper()}{board.unread[1:]}. Until it is read, nothing is stored, "
+            "and readers get no answer that might end a throttle."
+        )
 
 
 def _misfits(board: Board) -> Iterator[str]:

@@ -124,11 +124,18 @@ class Fault:
         return f"{self.at_s:9.3f} s  {self.kind}: {self.target} ({self.other:g}){lasts}"
 
 
+def zone_of(machine: int) -> str:
+    """The name of a machine's zone: each third one is in the same."""
+    return f"zone-{machine % _ZONES}"
+
+
 def cut_ways(fault: Fault, brokers: int) -> Sequence[tuple[int, int]]:
     """From and to which machines nothing passes in a cut of zones: a zone has each third one."""
-    zones = [way for bit, way in enumerate(_WAYS) if int(fault.other) >> bit & 1]
+    zones = [
+        tuple(map(zone_of, way)) for bit, way in enumerate(_WAYS) if int(fault.other) >> bit & 1
+    ]
     machines = itertools.permutations(range(brokers), 2)
-    return [(one, two) for one, two in machines if (one % _ZONES, two % _ZONES) in zones]
+    return [(one, two) for one, two in machines if (zone_of(one), zone_of(two)) in zones]
 
 
 def cut_brokers(fault: Fault, brokers: int) -> Sequence[int]:

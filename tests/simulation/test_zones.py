@@ -1,10 +1,14 @@
 """Worlds with observers of which some see a part of the cluster: whoever sees is heard."""
 
+from typing import Any
+
 import pytest
 
 from sidecar.control.poller import Poller
+from sidecar.daemon import composition
+from sidecar.peers.observers import Observers
 from tests.simulation import world
-from tests.simulation.faults import Fault, Kind
+from tests.simulation.faults import Fault, Kind, zone_of
 from tests.simulation.world import Plan, run
 
 pytestmark = pytest.mark.slow
@@ -41,6 +45,24 @@ def test_a_follower_that_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Poller, "_poll_unseen", nobody)
     assert "admits; a volume is at the stop line" in "\n".join(run(ONLY_ITS_OWN).violations)
+
+
+@pytest.mark.parametrize("knows", [True, False])
+def test_observers_are_in_different_zones(*, knows: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three of six; if all sidecars name the same zone, two of them are in one."""
+    monkeypatch.setattr(world, "_observers", lambda *_: 3)
+    if not knows:
+        monkeypatch.setattr(world, "zone_of", lambda _: "anywhere")
+    of: list[Observers] = []
+
+    def observers(*args: Any, **named: Any) -> Observers:
+        of.append(Observers(*args, **named))
+        return of[-1]
+
+    monkeypatch.setattr(composition, "Observers", observers)
+    assert [] == [*run(Plan(16, 40.0, brokers=6, faults=(), calms=False)).violations]
+    zones = [zone_of(number) for number, each in enumerate(of) if each.is_observer]
+    assert (3, 3 if knows else 2) == (len(zones), len({*zones}))
 
 
 def test_a_broker_without_the_controller_is_fenced() -> None:

@@ -8,6 +8,7 @@ log dir whose volume is full goes offline. A broker without another one ends, as
 is started when space is free. The controller fences a broker that was silent for ``SESSION_S``, and
 another one leads its partitions then.
 Machines are in three zones, a broker and its sidecar in one, and any ways between zones may be cut.
+Sidecars that follow observers know their zones, so that these are in different ones.
 A broker that is cut off from the controller is fenced too, and its list of brokers gets out of
 date.
 Callbacks ask their own sidecar alone, or in half of the worlds all of them. In half of them brokers
@@ -43,7 +44,7 @@ from tests.simulation.brokers import FormerBroker, SimulatedBroker
 from tests.simulation.callback import Callback, Request
 from tests.simulation.claims import Claims
 from tests.simulation.clients import Client, Patience, clients, hasty_client
-from tests.simulation.faults import Fault, Kind, schedule
+from tests.simulation.faults import Fault, Kind, schedule, zone_of
 from tests.simulation.following import KeptDocument
 from tests.simulation.http_get import http_get
 from tests.simulation.injector import Injector
@@ -340,7 +341,11 @@ class World:
         self._secrets = tempfile.TemporaryDirectory(prefix="simulation-")
         self.sidecars = {
             number: SimulatedSidecar(
-                number, environ, self.network, chance, Path(self._secrets.name)
+                number,
+                {**environ, "SIDECAR_ZONE": zone_of(number)} if self.has_observers else environ,
+                self.network,
+                chance,
+                Path(self._secrets.name),
             )
             for number in self.brokers
         }

@@ -45,6 +45,22 @@ async def test_stuck_polling_is_not_ready(polled_at: float | None) -> None:
     assert response.json()["detail"] == "Polling is stuck: no poll has ended for 101 s."
 
 
+async def test_an_unread_state_is_not_ready_while_readers_get_no_answer() -> None:
+    """Broker 2 is fenced, and may be full by the state; the page and readers learn of it too."""
+    sidecar = FakeSidecar(stuck_after_s=1000.0)
+    sidecar.board.unread = "the state file /s is not read yet: its disk does not answer"
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 50})], fenced=[2]))
+    for path in ("/readyz", "/v1/quota-factors", "/v1/throttle-factor"):
+        response = await sidecar.get(path)
+        assert response.status_code == 503
+        assert "the state file /s is not read yet" in response.json()["detail"]
+    assert "The state file /s is not read yet" in (await sidecar.get("/")).text
+    sidecar.board.take_over(None)
+    for path in ("/readyz", "/v1/quota-factors", "/v1/throttle-factor"):
+        assert (await sidecar.get(path)).status_code == 200
+    assert "is not read yet" not in (await sidecar.get("/")).text
+
+
 async def test_disabled_is_ready() -> None:
     """There is nothing to wait for."""
     sidecar = FakeSidecar(factors=None)
