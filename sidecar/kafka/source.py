@@ -6,7 +6,8 @@ timeout, and the others have their readings. The request to the slow broker stay
 polls.
 
 A broker that the controllers don't reach still lists the brokers of then. So the list is requested
-from two brokers if a broker is fenced in it, came or left, or did not answer the last poll.
+from two brokers if a broker is fenced in it, came or left, or did not answer the last poll. The
+second one is another broker each time, since a whole zone may be out of date.
 
 An address may pass to a broker of another cluster. So each new connection is asked for its
 cluster's id before log dirs are requested, unless the list came over it.
@@ -18,7 +19,7 @@ the same. The fourth ends after 1 s with three readings; that of the slow broker
 
 import asyncio
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -60,6 +61,9 @@ second in a throttle does not ask for the list each time."""
 
 SECOND_LIST_SHARE = 0.3
 """The part of the remaining time in which a second broker has to return its list."""
+
+GOLDEN_RATIO = 0.618034
+"""Multiples of it, without their whole part, are spread evenly over 0 to 1 (Fibonacci hashing)."""
 
 _DESCRIBE_CLUSTER = DescribeCluster()
 _DESCRIBE_LOG_DIRS = DescribeLogDirs()
@@ -113,6 +117,7 @@ class KafkaVolumeSource:
         self._reached: set[int] = set()
         self._active: set[int] = set()
         self._is_in_doubt = False
+        self._turn = -1.0
         self._requests: dict[int, asyncio.Task[Reading | Failure]] = {}
         self._slow: set[int] = set()
 
@@ -168,7 +173,7 @@ class KafkaVolumeSource:
                 _DESCRIBE_CLUSTER,
                 deadline - (1.0 - SECOND_LIST_SHARE) * left_s,
                 read,
-                others=self._answered,
+                others=self._in_turn(self._answered),
             )
             if not isinstance(second, Failure):
                 cluster, in_dispute = both_lists(first, second), disputed(first, second)
@@ -180,6 +185,17 @@ class KafkaVolumeSource:
         membership = settled(cluster.membership, in_dispute, answers)
         answers = {key: each for key, each in answers.items() if key in membership.active}
         return Observation(self._clock(), ORIGIN, membership, answers)
+
+    def _in_turn(self, brokers: Collection[int]) -> Iterator[int]:
+        """The brokers to ask for a second list, beginning after the one that was asked last.
+
+        Neighbours by id are far apart in this order. They may be in one zone, whose brokers all
+        have an old list when the controllers don't reach it.
+        """
+        places = {broker_id: broker_id * GOLDEN_RATIO % 1.0 for broker_id in brokers}
+        for broker_id in sorted(places, key=lambda key: (places[key] <= self._turn, places[key])):
+            self._turn = places[broker_id]
+            yield broker_id
 
     def _read_own(
         self, others: list[ClusterList], response: Response, endpoint: HostPort

@@ -26,7 +26,7 @@ import ssl
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
@@ -310,16 +310,19 @@ class Brokers:
         deadline: float,
         read: Callable[[Any, HostPort], Any],
         *,
-        others: Collection[int] | None = None,
+        others: Iterable[int] | None = None,
     ) -> Any:
         """See ``Pool.call_any``."""
         world, last = self._world, self._answered_last
+        candidates: Iterable[int]
         if others is None:
-            candidates = [self._number if last is None else last, self._number]
-            candidates += world.chance.sample(world.brokers, 5)
+            first = self._number if last is None else last
+            candidates = dict.fromkeys(
+                [first, self._number, *world.chance.sample(world.brokers, 5)]
+            )
         else:
-            candidates = [each for each in others if each != last]
-        for broker in dict.fromkeys(candidates):
+            candidates = (each for each in others if each != last)
+        for broker in candidates:
             if world.now() >= deadline:
                 break
             if not world.passes(self._number, broker):

@@ -10,7 +10,7 @@ second late. From then on the second broker is asked first, without a delay.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Self, TypeVar
 
@@ -158,7 +158,7 @@ class Pool:
         read: Callable[[Response, HostPort], T | Failure],
         subject: str = "the list of brokers",
         *,
-        others: Collection[int] | None = None,
+        others: Iterable[int] | None = None,
     ) -> T | Failure:
         """Returns the first usable answer of a broker.
 
@@ -169,7 +169,7 @@ class Pool:
                 broker is tried.
             subject: what the request reads, for the failure's message.
             others: the ids of the only brokers to ask, of which the one that answered such a
-                request last is left out; None asks any broker.
+                request last is left out; each is taken when it is asked. None asks any broker.
         """
         links = (
             self._links_in_order()

@@ -683,6 +683,34 @@ async def test_a_silent_broker_that_one_list_lacks_is_gone(clock: Clock) -> None
     assert [([0, 1, 2], []), ([0, 1], []), ([0, 1], [])] == polls
 
 
+@pytest.mark.parametrize("cut_off", [(0, 1), (3, 4), (0, 4)])
+async def test_a_zone_with_old_lists_is_not_believed(
+    cut_off: tuple[int, int], clock: Clock
+) -> None:
+    """Two of eight brokers lack the newer metadata. A full broker dies that only they list.
+
+    Each poll compares with another broker's list, so two old lists meet in few polls.
+    """
+    async with FakeCluster().add(8) as cluster, source_of(cluster, clock) as source:
+        await seen(source)
+        for broker_id in cut_off:
+            cluster.brokers[broker_id].list_of_then = dict.fromkeys(range(8), False)
+        cluster.fence(*cut_off)
+        await memberships(source, 3)
+        await cluster.brokers[5].stop()
+        cluster.fence(*cut_off, 5)
+        before = [times_asked(each, DESCRIBE_CLUSTER) for each in cluster.brokers.values()]
+        polls = await memberships(source, 14)
+        after = [times_asked(each, DESCRIBE_CLUSTER) for each in cluster.brokers.values()]
+    lists = [after[key] - before[key] for key in range(8)]
+    assert all(2 <= lists[key] <= 8 for key in {0, 1, 2, 3, 4, 6, 7} - {*cut_off})
+    # One list more in each poll, at most.
+    assert sum(lists) <= 28
+    believed = [5 in active for active, _ in polls[1:]]
+    assert believed.count(True) <= 3
+    assert (True, True) not in itertools.pairwise(believed)
+
+
 async def test_one_list_is_enough_while_all_brokers_answer(clock: Clock) -> None:
     """A second one is requested only after a poll in which a broker was silent."""
     async with FakeCluster().add(3) as cluster, source_of(cluster, clock) as source:
