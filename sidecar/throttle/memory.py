@@ -267,6 +267,11 @@ class Memory:
     failure: Failure | None = None
 
     @property
+    def cluster_id(self) -> str | None:
+        """The Kafka cluster's id; None before the first observation."""
+        return self.membership.cluster_id if self.membership else None
+
+    @property
     def active(self) -> Mapping[int, str]:
         """Node id -> address of the active brokers; empty before the first observation."""
         return self.membership.active if self.membership else {}
