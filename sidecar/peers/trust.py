@@ -12,7 +12,7 @@ import asyncio
 import ssl
 from typing import Final
 
-from sidecar.http import Response, request
+from sidecar.http import LONGEST_ANSWER_BYTES, Response, request
 from sidecar.threads import OwnThreads
 
 _HEADERS: Final = {"Accept": "application/json"}
@@ -26,17 +26,22 @@ class Trust:
         self._reading: asyncio.Future[ssl.SSLContext] | None = None
 
     async def get(
-        self, url: str, *, wait_s: int, longest_answer: int, address: str | None
+        self,
+        url: str,
+        *,
+        wait_s: int | None = None,
+        longest_answer: int = LONGEST_ANSWER_BYTES,
+        address: str | None,
     ) -> Response:
-        """Send a long poll; the deadline, the other arguments and the errors as in ``request``.
+        """Send a GET; the deadline, the other arguments and the errors as in ``request``.
 
         Args:
             url: an http or https URL.
-            wait_s: how long the answer may wait for news, seconds.
+            wait_s: how long the answer may wait for news, seconds; None is no long poll.
             longest_answer: the most bytes of the answer.
             address: the address to connect to.
         """
-        headers = {**_HEADERS, "Prefer": f"wait={wait_s}"}
+        headers = _HEADERS if wait_s is None else {**_HEADERS, "Prefer": f"wait={wait_s}"}
         for may_renew in (True, False):
             try:
                 return await request(

@@ -12,15 +12,15 @@ Example: of 30 sidecars, each asks the 30 addresses within a second, and again a
 import asyncio
 import logging
 import math
-import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Final
 
 import msgspec
 
-from sidecar.http import HttpError, request
+from sidecar.http import HttpError
 from sidecar.peers.addresses import Address, Addresses
+from sidecar.peers.trust import Trust
 
 _log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class Zones:
         self._addresses = addresses
         self._clock = clock
         self._ask = ask or self._ask_by_http
-        self._ssl = ssl.create_default_context()
+        self._trust = Trust()
         self._due_at: dict[str, float] = {}
         self._retry_s: dict[str, float] = {}
 
@@ -109,13 +109,7 @@ class Zones:
 
     async def _ask_by_http(self, address: Address) -> str | None:
         async with asyncio.timeout(_DEADLINE_S):
-            response = await request(
-                "GET",
-                f"{address.url}{PATH}",
-                headers={"Accept": "application/json"},
-                ssl_context=self._ssl,
-                address=address.ip,
-            )
+            response = await self._trust.get(f"{address.url}{PATH}", address=address.ip)
         if response.status != 200:
             raise HttpError(f"it answers {response.status}")
         return msgspec.json.decode(response.body, type=ZoneAnswer).zone

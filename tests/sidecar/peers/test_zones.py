@@ -4,12 +4,14 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
+import trustme
 
 from sidecar.peers.addresses import Address, Addresses
 from sidecar.peers.zones import Zones
-from tests.sidecar.kafka.servers import raw_server
+from tests.sidecar.kafka.servers import raw_server, server_context
 from tests.support.waiting import seen
 
 URLS = [f"http://sidecar-{number}" for number in range(45)]
@@ -155,3 +157,25 @@ async def test_over_http(
         await asyncio.wait([task])
     assert asked[0].lower().startswith(b"get /v1/zone http/1.1\r\n")
     assert list(zone.values()) == list(zones.known.values())
+
+
+async def test_a_proxy_with_a_certificate_of_a_new_ca_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The trusted CAs are read again, since a sidecar may run for years."""
+    file = tmp_path / "ca.pem"
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    authorities = trustme.CA(), trustme.CA()
+    authorities[0].cert_pem.write_to_path(str(file))
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{"zone":"a"}')
+        await writer.drain()
+
+    clock = asyncio.get_running_loop().time
+    zones = Zones(Addresses([], clock), clock)
+    for authority in authorities:
+        authority.cert_pem.write_to_path(str(file))
+        async with raw_server(answer, server_context(authority)) as address:
+            assert "a" == await zones._zone_of(Address(f"https://{address}"))
