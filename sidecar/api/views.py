@@ -112,7 +112,7 @@ class View:
 
 def cluster_id(memory: Memory) -> str | None:
     """The Kafka cluster's id; None before the first observation."""
-    return memory.membership.cluster_id if memory.membership else None
+    return memory.cluster_id
 
 
 def broker_state(memory: Memory, broker_id: int) -> BrokerStateName:

@@ -7,6 +7,7 @@
 - A line for each change of how much brokers may let through at factor 0.0. It is a WARNING when the
   share shrinks.
 - A WARNING for a new kind of failure of a broker or of the poll; a line when it ends.
+- A WARNING when another cluster takes the place of the known one.
 - A publication that changes nothing is logged at DEBUG only.
 
 What is done to producers depends on the readers: without one, lines tell what would be done.
@@ -21,7 +22,7 @@ from dataclasses import replace
 from sidecar.control.board import Snapshot
 from sidecar.throttle.decision import Decision, Source
 from sidecar.throttle.memory import BrokerState
-from sidecar.volumes import Failure
+from sidecar.volumes import Failure, Membership
 
 _log = logging.getLogger(__name__)
 
@@ -46,6 +47,7 @@ def log_publication(before: Snapshot | None, after: Snapshot) -> None:
     _log_leaks(before, after)
     if before is None or before.memory is after.memory:
         return
+    _log_cluster(before.memory.membership, after.memory.membership)
     _log_failure("polling", before.memory.failure, after.memory.failure)
     old, new = before.memory.brokers, after.memory.brokers
     if old is new:
@@ -146,6 +148,17 @@ def _for_all(decision: Decision) -> Decision:
     """The decision without the throttles of single users."""
     shadow = None if decision.shadow is None else _for_all(decision.shadow)
     return replace(decision, users={}, users_until=None, user_throttles={}, shadow=shadow)
+
+
+def _log_cluster(before: Membership | None, after: Membership | None) -> None:
+    if before is None or after is None or before.cluster_id is None:
+        return
+    if after.cluster_id != before.cluster_id:
+        _log.warning(
+            "the sidecar remembers no broker of cluster %s, and from now on polls cluster %s",
+            before.cluster_id,
+            after.cluster_id,
+        )
 
 
 def _log_failure(subject: str, before: Failure | None, after: Failure | None) -> None:

@@ -26,6 +26,7 @@ from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.control.contents_watch import ContentsWatch
 from sidecar.control.feed_watch import FeedWatch
 from sidecar.control.journal import log_publication
+from sidecar.control.known_cluster import in_known_cluster
 from sidecar.control.misfit_log import MisfitLog
 from sidecar.control.persistence import Persistence
 from sidecar.control.poller import Poller
@@ -203,7 +204,7 @@ async def compose(
             refused=tokens.read,
         )
         contents = VolumeContents(
-            _ask_one_broker(credentials, largest_topics, _CONTENTS_S), clock.now
+            _ask_one_broker(credentials, board, largest_topics, _CONTENTS_S), clock.now
         )
         supervised.append((_STATUS, "contents of volumes", contents.run))
         supervised += _watches(board, credentials, settings)
@@ -377,11 +378,11 @@ def _watches(
     board: Board, credentials: Credentials, settings: Settings
 ) -> Iterator[tuple[str, str, Task]]:
     """Return the tasks that read leaders and topics, which a throttle needs, and its readers."""
-    feeds = FeedWatch(board, _ask_one_broker(credentials, fed_brokers, _FED_S))
+    feeds = FeedWatch(board, _ask_one_broker(credentials, board, fed_brokers, _FED_S))
     yield _FEEDS, "whom brokers feed", feeds.run
     yield _READERS, "readers of the factor", ReaderWatch(board).run
     if settings.scope == "volume":
-        fetch = _ask_one_broker(credentials, topics_by_log_dir, _CONTENTS_S)
+        fetch = _ask_one_broker(credentials, board, topics_by_log_dir, _CONTENTS_S)
         scope = ContentsWatch(board, fetch, settings.check_interval_s)
         yield _SCOPE, "topics on full volumes", scope.run
 
@@ -461,17 +462,18 @@ def _observed(poller: Poller, observers: Observers, seen: ObservationLog) -> Pol
 
 def _ask_one_broker(
     credentials: Credentials,
+    board: Board,
     ask: Callable[[KafkaAdmin, int, float], Awaitable[_T | Failure]],
     deadline_s: float,
 ) -> Callable[[int], Awaitable[_T | Failure]]:
-    """Return a function that asks one broker with the current credentials."""
+    """Return a function that asks one broker of the known cluster, as credentials are then."""
 
     async def fetch(broker_id: int) -> _T | Failure:
         admin = credentials.kafka_admin
         if admin is None:
             return _NO_BROKERS
         try:
-            return await ask(admin, broker_id, deadline_s)
+            return await ask(in_known_cluster(admin, board), broker_id, deadline_s)
         except SidecarError as error:
             # The password file can't be read. Polls still use the password that was read before.
             return Failure(FailureKind.AUTHENTICATION, " ".join(str(error).split()))

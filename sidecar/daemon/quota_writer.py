@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
 from sidecar.control.board import Board
+from sidecar.control.known_cluster import in_known_cluster
 from sidecar.daemon.sources import Quotas, Source
 from sidecar.errors import SidecarError
 from sidecar.kafka.client_quotas import alter_client_quotas, describe_client_quotas
@@ -67,7 +68,7 @@ class QuotaWriter:
         if admin is None:
             return Failure(FailureKind.CONNECT, "no brokers are configured")
         try:
-            return await _set(admin, wanted)
+            return await _set(in_known_cluster(admin, self.board), wanted)
         except SidecarError as error:
             return Failure(FailureKind.AUTHENTICATION, " ".join(str(error).split()))
 

@@ -19,7 +19,7 @@ from typing import Final, Protocol
 from aiokafka.protocol.api import Response
 
 from sidecar.kafka.client.failures import error_name
-from sidecar.kafka.client.pool import Pool
+from sidecar.kafka.client.pool import ClusterId, Pool, any_cluster
 from sidecar.kafka.leaders import Leaders, Partition
 from sidecar.kafka.producer_messages import DescribeProducers, ProducerStates
 from sidecar.settings import KafkaAdmin
@@ -69,15 +69,21 @@ class ActiveProducers:
         admin: how to reach the brokers.
         broker_id: the broker whose partitions are scanned; None for all brokers.
         clock: steady seconds.
+        cluster_id: the id of the only cluster that is scanned; None for any.
 
     Raises:
         SettingsError: certificates or credentials can't be read.
     """
 
     def __init__(
-        self, admin: KafkaAdmin, broker_id: int | None, clock: Callable[[], float]
+        self,
+        admin: KafkaAdmin,
+        broker_id: int | None,
+        clock: Callable[[], float],
+        *,
+        cluster_id: ClusterId = any_cluster,
     ) -> None:
-        self._pool = Pool.of(admin, clock)
+        self._pool = Pool.of(admin, clock, cluster_id=cluster_id)
         self._leaders = Leaders(self._pool, broker_id, clock)
         self._pieces: dict[int, int] = {}
         self._too_long: set[Partition] = set()

@@ -14,8 +14,9 @@ from aiokafka.protocol.api import Response
 
 from sidecar.kafka.client.connection import GuardedConnection
 from sidecar.kafka.client.dialler import Dialler
-from sidecar.kafka.client.failures import EXPECTED_ERRORS, to_failure
+from sidecar.kafka.client.failures import EXPECTED_ERRORS, other_cluster, to_failure
 from sidecar.kafka.client.one_call import query_any, refused
+from sidecar.kafka.cluster_messages import DescribeClusterId
 from sidecar.kafka.quota_messages import Alteration, AlterClientQuotas, DescribeClientQuotas
 from sidecar.quotas.entities import ClientQuotas, Entity, describe_parts
 from sidecar.settings import HostPort, KafkaAdmin
@@ -67,7 +68,8 @@ async def alter_client_quotas(
     """Sets and removes quotas.
 
     Args:
-        admin: how to reach the brokers. If an address can't be reached, the next one is tried.
+        admin: how to reach the brokers. If an address can't be reached or leads to another cluster,
+            the next one is tried.
         alterations: each is applied completely or not at all.
         timeout_s: the time for all requests, seconds.
         validate_only: whether the broker only validates.
@@ -112,6 +114,10 @@ async def alter_each(
                     failure = dialled
                     continue
                 try:
+                    foreign = await _foreign(dialled, endpoint, admin.cluster_id)
+                    if foreign is not None:
+                        failure = foreign
+                        continue
                     return _outcomes(await dialled.call(request), alterations, endpoint)
                 except EXPECTED_ERRORS as error:
                     return to_failure(error, str(endpoint), "setting quotas", names)
@@ -132,6 +138,21 @@ async def _dial(
             return await dialler.either(endpoint)
     except EXPECTED_ERRORS as error:
         return to_failure(error, str(endpoint), "connecting", dialler.security.names)
+
+
+async def _foreign(
+    connection: GuardedConnection, endpoint: HostPort, cluster_id: str | None
+) -> Failure | None:
+    """Why the broker of a connection is none of a cluster; None if it is one."""
+    if cluster_id is None:
+        return None
+    answer = await connection.call(DescribeClusterId())
+    if answer.error_code:
+        return refused(endpoint, "DescribeCluster", answer.error_code, None, "Describe")
+    # A broker that has no id is no sign of another cluster.
+    if answer.cluster_id in {None, "", cluster_id}:
+        return None
+    return other_cluster(str(endpoint), answer.cluster_id, cluster_id)
 
 
 def _outcomes(

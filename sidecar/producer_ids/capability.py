@@ -15,6 +15,7 @@ from prometheus_client.registry import Collector
 
 from sidecar.control.board import Board
 from sidecar.control.capability import Block, Build, Capability, Services, Task
+from sidecar.control.known_cluster import in_known_cluster
 from sidecar.kafka.active_producers import ActiveProducers
 from sidecar.kafka.client_quotas import alter_each, describe_client_quotas
 from sidecar.peers.addresses import Addresses
@@ -158,7 +159,7 @@ class ProducerIdCapability(Capability):
             if change is not None:
                 change()
             if enforcer is not None and admin is not None:
-                enforcer.describe, enforcer.alter = _quota_calls(admin)
+                enforcer.describe, enforcer.alter = _quota_calls(admin, self._services.board)
 
         return apply
 
@@ -211,7 +212,7 @@ class ProducerIdCapability(Capability):
             self._services.board,
             self._retained,
             self._watch.quota_of,
-            *_quota_calls(settings.kafka_admin),
+            *_quota_calls(settings.kafka_admin, self._services.board),
             self._services.persist,
         )
 
@@ -226,8 +227,16 @@ def _producers(settings: Settings, board: Board) -> ActiveProducers | None:
     )
     if not is_asked or settings.kafka_admin is None:
         return None
-    return ActiveProducers(settings.kafka_admin, settings.broker_id, board.now)
+    return ActiveProducers(
+        settings.kafka_admin,
+        settings.broker_id,
+        board.now,
+        cluster_id=lambda: board.snapshot.memory.cluster_id,
+    )
 
 
-def _quota_calls(admin: KafkaAdmin) -> tuple[Describe, Alter]:
-    return partial(describe_client_quotas, admin), partial(alter_each, admin)
+def _quota_calls(admin: KafkaAdmin, board: Board) -> tuple[Describe, Alter]:
+    return (
+        lambda: describe_client_quotas(in_known_cluster(admin, board)),
+        lambda alterations: alter_each(in_known_cluster(admin, board), alterations),
+    )

@@ -45,32 +45,27 @@ def fold_in(memory: Memory, observation: Observation, rules: Rules) -> Memory:
     return replace(memory, brokers=brokers)
 
 
-def other_cluster(memory: Memory, observation: Observation, validity_s: float) -> Failure | None:
+def other_cluster(memory: Memory, observation: Observation, _validity_s: float) -> Failure | None:
     """Why an observation of another cluster can't be used; None if it can.
 
     Addresses change hands, and a list of addresses may lead to two clusters. So another cluster
-    says nothing about the one that is remembered. It replaces that one when none of its readings is
-    valid any more, and none of its volumes violated when last read.
+    says nothing about the one that is remembered. As Kafka's brokers do with the cluster id in
+    ``meta.properties``, the sidecar leaves the change to an operator. It takes the other cluster
+    when no broker that was read is remembered.
     """
     membership, known = observation.membership, memory.membership
     if membership is None or known is None or not _differ(known.cluster_id, membership.cluster_id):
         return None
-    full = sorted(key for key, state in memory.brokers.items() if state.violating)
-    is_read = any(
-        state.read_at is not None and is_valid(state.read_at, validity_s, observation.observed_at)
-        for state in memory.brokers.values()
-    )
-    if not full and not is_read:
+    read = sorted(key for key, state in memory.brokers.items() if state.read_at is not None)
+    if not read:
         return None
-    text = (
+    return Failure(
+        FailureKind.OTHER_CLUSTER,
         f"the brokers that answered belong to cluster {membership.cluster_id}, but the sidecar "
         f"knows the volumes of cluster {known.cluster_id}; do the bootstrap addresses lead to two "
-        "clusters?"
+        f"clusters? If cluster {known.cluster_id} is gone, forget {brokers_named(read)}, or "
+        "restart the sidecar without its state file",
     )
-    if full:
-        brokers = brokers_named(full)
-        text += f" If cluster {known.cluster_id} is gone, forget {brokers} with full volumes"
-    return Failure(FailureKind.OTHER_CLUSTER, text)
 
 
 def all_failed(memory: Memory, failure: Failure, now: float) -> Memory:

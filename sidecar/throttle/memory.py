@@ -9,8 +9,8 @@ Rules (docs/how-it-decides.md; ``sidecar.throttle.fold`` applies them):
   left are kept for the validity.
 - The last state of an offline log dir is kept while its broker answers, until an operator says
   forget. A log dir that its broker no longer reports is forgotten.
-- The memory is of one cluster. Another cluster id clears it, except the override and what
-  capabilities keep.
+- The memory is of one cluster. When all its brokers are forgotten, another cluster clears the
+  rest, except the override and what capabilities keep.
 
 Example: broker 1 was read at 0 s with a full volume and is fenced at 10 s. At 1,000 s its volume
 still counts. Broker 2 was healthy when last read and is fenced: its volumes are dropped.
@@ -265,6 +265,11 @@ class Memory:
     unread: Mapping[LogDir, float] = field(default_factory=dict)
     failed_polls: int = 0
     failure: Failure | None = None
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The Kafka cluster's id; None before the first observation."""
+        return self.membership.cluster_id if self.membership else None
 
     @property
     def active(self) -> Mapping[int, str]:

@@ -49,6 +49,14 @@ _INFORMATIVE = (
 _SHOWN_FAILURES = 3
 
 
+ClusterId = Callable[[], str | None]
+"""Returns the id of the known cluster; None if none is known."""
+
+
+def any_cluster() -> None:
+    """The default of ``ClusterId``."""
+
+
 class Pool:
     """Connections to a cluster, dialled on demand.
 
@@ -59,6 +67,7 @@ class Pool:
         refused: called when a broker refuses a login.
         former: follows whether brokers accept only the former credentials.
         throttled: called with each answer's throttle time.
+        cluster_id: the id of the only cluster that may answer; None for any.
 
     Attributes:
         principal: the sidecar's user name in ACLs; "<name>" if only the brokers know it.
@@ -74,6 +83,7 @@ class Pool:
         former: FormerLogins | None = None,
         throttled: Throttled = not_noted,
         principal: str = "<name>",
+        cluster_id: ClusterId = any_cluster,
     ) -> None:
         self.principal = principal
         self._bootstrap = bootstrap
@@ -82,6 +92,7 @@ class Pool:
         self._refused = refused
         self._former = former
         self._throttled = throttled
+        self._cluster_id = cluster_id
         self._brokers: dict[int, Link] = {}
         self._bootstrap_links: dict[HostPort, Link] = {}
         self._answered_last: Link | None = None
@@ -96,6 +107,7 @@ class Pool:
         *,
         former: FormerLogins | None = None,
         throttled: Throttled = not_noted,
+        cluster_id: ClusterId = any_cluster,
     ) -> Self:
         """Makes a pool with the addresses and credentials of the settings.
 
@@ -110,6 +122,7 @@ class Pool:
             former=former,
             throttled=throttled,
             principal=_principal(admin),
+            cluster_id=cluster_id,
         )
 
     @classmethod
@@ -118,7 +131,13 @@ class Pool:
         dialler = await Dialler.read(admin, timeout_s)
         if isinstance(dialler, Failure):
             return dialler
-        return cls(admin.bootstrap_servers, dialler, dialler.clock, principal=_principal(admin))
+        return cls(
+            admin.bootstrap_servers,
+            dialler,
+            dialler.clock,
+            principal=_principal(admin),
+            cluster_id=lambda: admin.cluster_id,
+        )
 
     def __repr__(self) -> str:
         return f"Pool({len(self._brokers)} brokers)"
@@ -144,11 +163,13 @@ class Pool:
         """Sends a request to a broker of the current list; see ``Link.call``.
 
         ``is_doubtful`` says that another broker may answer at its address.
+        Without a ``cluster_id``, the pool's is the only cluster.
         """
         link = self._brokers.get(broker_id)
         if link is None:
             return Failure(FailureKind.CONNECT, f"broker {broker_id} is not a known active broker")
         only = broker_id if is_doubtful else None
+        cluster_id = cluster_id or self._cluster_id()
         return await link.call(request, deadline, cluster_id=cluster_id, broker_id=only)
 
     async def call_any(
@@ -179,7 +200,7 @@ class Pool:
         last = None if others is None else self._answered_last
 
         async def ask(link: Link) -> T | Failure:
-            answer = await link.call(request, deadline)
+            answer = await link.call(request, deadline, cluster_id=self._cluster_id())
             if isinstance(answer, Failure):
                 return answer
             self._answered_last = link

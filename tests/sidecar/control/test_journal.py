@@ -325,6 +325,20 @@ class TestFailuresOfPolling:
         assert [] == loud(lines())
 
 
+def test_another_cluster_is_a_warning(board: Board, clock: FakeClock, lines: Lines) -> None:
+    """It takes over once the operator has forgotten all brokers of the known one."""
+    board.observe(whole(0.0, [reading(1, 0.0, {"/d": 99})]))
+    for clock.now, cluster_id in ((1.0, None), (2.0, "A"), (3.0, "B")):
+        board.observe(whole(clock.now, [reading(1, clock.now, {"/d": 99})], cluster_id=cluster_id))
+    found = [text for level, text in lines() if level == logging.WARNING]
+    assert ["polling", "broker 1"] == [text.partition(": ")[0] for text in found]
+    board.forget(1)
+    clock.now = 4.0
+    board.observe(whole(4.0, [reading(1, 4.0, {"/d": 99})], cluster_id="B"))
+    expected = "the sidecar remembers no broker of cluster A, and from now on polls cluster B"
+    assert (logging.WARNING, expected) in lines()
+
+
 def test_who_is_throttled_is_reported_and_the_factor_for_all_is_not_repeated(
     board: Board, clock: FakeClock, lines: Lines
 ) -> None:

@@ -1,20 +1,30 @@
 """Asking one broker with the credentials of the moment, and the zone of a sidecar."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 from fastapi import FastAPI
 
 from sidecar.api.connections import Connections
+from sidecar.control.board import Board
 from sidecar.control.tokens import Tokens
 from sidecar.daemon import application, composition
 from sidecar.daemon.composition import _ask_one_broker, _zone
 from sidecar.daemon.reload import Credentials
 from sidecar.errors import SettingsError
 from sidecar.kafka import KafkaVolumeSource
+from sidecar.kafka.fed_brokers import fed_brokers
+from sidecar.kafka.largest_topics import largest_topics, topics_by_log_dir
 from sidecar.settings import HostPort, KafkaAdmin, load
 from sidecar.status.inputs import ToolSettings
+from sidecar.throttle.decision import Disabled, VolumeLimit
+from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.rules import Rules
 from sidecar.volumes import Failure, FailureKind
+from tests.sidecar.kafka.servers import PATIENCE_S, admin, bootstrap, failed
+from tests.sidecar.throttle.build import whole
+from tests.support.fake_broker import FakeCluster
 
 
 async def test_credentials_that_can_not_be_read_are_a_failure() -> None:
@@ -23,9 +33,24 @@ async def test_credentials_that_can_not_be_read_are_a_failure() -> None:
     async def ask(_admin: KafkaAdmin, _broker_id: int, _deadline_s: float) -> str:
         raise SettingsError(("the file /p can't be read",))
 
-    fetch = _ask_one_broker(Credentials(Tokens(None, lambda: 0.0), KafkaAdmin()), ask, 1.0)
+    credentials = Credentials(Tokens(None, lambda: 0.0), KafkaAdmin())
+    fetch = _ask_one_broker(credentials, Board(Disabled(), lambda: 0.0), ask, 1.0)
     expected = Failure(FailureKind.AUTHENTICATION, "the file /p can't be read")
     assert expected == await fetch(1)
+
+
+@pytest.mark.parametrize("ask", [fed_brokers, largest_topics, topics_by_log_dir])
+async def test_only_the_known_cluster_is_asked(
+    ask: Callable[[KafkaAdmin, int, float], Awaitable[object]],
+) -> None:
+    """What lies on broker 1 of another cluster says nothing of the full broker 1."""
+    board = Board(VolumeLimit(Rules(MinAvailableBytes(10), 300.0), 1.0), lambda: 0.0)
+    async with FakeCluster(cluster_id="other-cluster").add(2) as cluster:
+        credentials = Credentials(Tokens(None, lambda: 0.0), admin(bootstrap(cluster)))
+        fetch = _ask_one_broker(credentials, board, ask, PATIENCE_S)
+        assert not isinstance(await fetch(1), Failure)
+        board.observe(whole(0.0, cluster_id="fake-cluster"))
+        failed(await fetch(1), FailureKind.OTHER_CLUSTER)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.rules import Rules
 from sidecar.volumes import FailureKind
 from tests.sidecar.kafka.servers import admin, bootstrap
-from tests.sidecar.throttle.build import FakeClock
+from tests.sidecar.throttle.build import FakeClock, whole
 from tests.support.fake_broker import FakeCluster
 from tests.support.fake_quotas import FakeQuotas
 from tests.support.virtual_time import VIRTUAL_TIME
@@ -59,6 +59,22 @@ async def test_only_what_differs_is_set() -> None:
         BOB: {"producer_byte_rate": 2.5, "request_percentage": 9.0},
     } == kafka.quotas
     assert [(2, False)] == kafka.requests
+
+
+@VIRTUAL_TIME
+async def test_only_the_known_cluster_has_its_quotas_set() -> None:
+    """The volumes that are remembered are another cluster's than the one that answers."""
+    kafka = FakeQuotas()
+    async with kafka.of(FakeCluster().add(1)) as cluster:
+        writing = writer(cluster, *2 * [[entry("bob", producer_byte_rate=2)]])
+        writing.board.observe(whole(0.0, cluster_id="other-cluster"))
+        failure = await writing.settle()
+        assert failure is not None
+        assert FailureKind.OTHER_CLUSTER is failure.kind
+        assert {} == kafka.quotas
+        writing.board.observe(whole(1.0, cluster_id="fake-cluster"))
+        assert await writing.settle() is None
+    assert {BOB: {"producer_byte_rate": 2.0}} == kafka.quotas
 
 
 async def test_a_failure_changes_nothing_and_is_counted(caplog: pytest.LogCaptureFixture) -> None:

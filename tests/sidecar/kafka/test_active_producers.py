@@ -188,6 +188,19 @@ async def test_nobody_answers_at_all(clock: Clock) -> None:
     failed(answer, FailureKind.CONNECT)
 
 
+async def test_another_cluster_is_not_scanned(clock: Clock) -> None:
+    """Its producers are of other users; nobody of them is counted."""
+    known = "fake-cluster"
+    fake = FakeProducers({A: 0}, {A: [(7, 0, 5)]})
+    async with fake.of(FakeCluster().add(1)) as cluster:
+        source = ActiveProducers(admin(bootstrap(cluster)), None, clock, cluster_id=lambda: known)
+        assert 1 == succeeded(await source.scan(Taken(), PATIENCE_S)).producers
+        known = "other-cluster"
+        answer = await source.scan(Taken(), PATIENCE_S)
+        await source.close()
+    assert {A: FailureKind.OTHER_CLUSTER} == kinds(succeeded(answer))
+
+
 async def test_a_partition_that_is_left_out_of_an_answer_is_a_failure(clock: Clock) -> None:
     """Nothing counts as seen that is not."""
     fake = FakeProducers({A: 0, B: 0}, silent={B})

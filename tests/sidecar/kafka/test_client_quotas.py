@@ -19,6 +19,7 @@ from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.kafka.kio_codec import kio_answer
 from tests.sidecar.kafka.servers import admin, bootstrap, failed, free_port, hang, raw_server
 from tests.support.fake_broker import FakeCluster
+from tests.support.fake_quotas import FakeQuotas
 from tests.support.virtual_time import VIRTUAL_TIME
 
 pytestmark = VIRTUAL_TIME
@@ -152,6 +153,29 @@ async def test_setting_asks_another_address(hangs: bool, nothing_left_open: None
     async with altered((BOB, ErrorCode.none)) as cluster, raw_server(hang) as silent:
         addresses = admin(silent if hangs else free_port(), bootstrap(cluster))
         assert await alter_client_quotas(addresses, [(BOB, {"x": 1.0})], timeout_s=1.0) is None
+
+
+async def test_only_the_known_cluster_is_read_and_set(nothing_left_open: None) -> None:
+    """Another cluster answers at the first address; without the known one, that is the failure."""
+    own, other = FakeQuotas(), FakeQuotas()
+    stranger = other.of(FakeCluster(cluster_id="other-cluster").add(1))
+    async with own.of(FakeCluster().add(1)) as cluster, stranger:
+        both = admin(bootstrap(stranger), bootstrap(cluster))
+        both = both.model_copy(update={"cluster_id": "fake-cluster"})
+        assert await alter_client_quotas(both, [(BOB, {"request_percentage": 1.0})]) is None
+        read = await describe_client_quotas(both)
+        alone = both.model_copy(update={"bootstrap_servers": (bootstrap(stranger),)})
+        answers = (
+            await describe_client_quotas(alone),
+            await alter_client_quotas(alone, [(BOB, {"x": 1.0})]),
+        )
+    expected = {Entity(user="bob"): {"request_percentage": 1.0}}
+    assert (expected, {}) == (own.quotas, other.quotas)
+    assert expected == read
+    for answer in answers:
+        message = failed(answer, FailureKind.OTHER_CLUSTER)
+        assert "belongs to cluster other-cluster, not to fake-cluster" in message
+    assert [] == other.requests
 
 
 async def test_a_broker_that_is_not_there() -> None:

@@ -10,13 +10,36 @@ from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.control.persistence import Persistence
 from sidecar.control.tokens import Tokens
 from sidecar.kafka.active_producers import ActiveProducers
+from sidecar.kafka.quota_messages import Alteration
 from sidecar.peers.exchange import Peer, Peers
-from sidecar.producer_ids.capability import ProducerIdCapability
+from sidecar.producer_ids.capability import ProducerIdCapability, _quota_calls
 from sidecar.quotas.entities import DEFAULT, Default
 from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
 from sidecar.settings import load
 from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.api.build import FACTORS
+from tests.sidecar.kafka.servers import admin, bootstrap, failed
+from tests.sidecar.throttle.build import whole
+from tests.support.fake_broker import FakeCluster
+from tests.support.fake_quotas import FakeQuotas
+from tests.support.virtual_time import VIRTUAL_TIME
+
+
+@VIRTUAL_TIME
+async def test_only_the_known_cluster_has_its_quotas_read_and_set() -> None:
+    """A throttled user of one cluster is somebody else in another one."""
+    kafka = FakeQuotas()
+    board = Board(FACTORS, asyncio.get_running_loop().time)
+    bob: list[Alteration] = [({"user": "bob"}, {"request_percentage": 1.0})]
+    async with kafka.of(FakeCluster().add(1)) as cluster:
+        describe, alter = _quota_calls(admin(bootstrap(cluster)), board)
+        board.observe(whole(0.0, cluster_id="other-cluster"))
+        for answer in (await describe(), await alter(bob)):
+            failed(answer, FailureKind.OTHER_CLUSTER)
+        assert {} == kafka.quotas
+        board.observe(whole(1.0, cluster_id="fake-cluster"))
+        assert [None] == await alter(bob)
+        assert kafka.quotas == await describe()
 
 
 @pytest.mark.looptime

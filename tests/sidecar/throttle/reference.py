@@ -18,8 +18,8 @@ with was read. Where the rules leave room, the readings taken are:
   that of the oldest member's reading, or of the list of brokers. Once that is older than the
   validity nothing can say that all is well.
 - A whole observation without active brokers and without a violation counts as failed.
-- An observation with another cluster id is a failed poll while a reading is valid or a volume
-  violates. After that it forgets everything but the override.
+- An observation with another cluster id is a failed poll while a broker is remembered. If all are
+  forgotten, it forgets everything but the override.
 - To forget a broker takes its violations out of the computed factor, which is then as old as the
   rest; where that does not suffice, no computed factor is left.
 - To start with the fallback is not a transition to it.
@@ -400,11 +400,7 @@ class _Past:
             if isinstance(each, Seen)
             for broker_id in each.observation.answers
         }
-        return any(
-            past.is_remembered(broker_id)
-            and (past.violating_log_dirs(broker_id) or past.was_read(broker_id, event.at))
-            for broker_id in brokers
-        )
+        return any(past.is_remembered(broker_id) for broker_id in brokers)
 
     def was_read(self, broker_id: int, now: float) -> bool:
         """Whether a broker answered within the validity."""

@@ -437,16 +437,28 @@ def test_another_cluster_is_not_sight() -> None:
     assert memory.failure is not None
     assert FailureKind.OTHER_CLUSTER == memory.failure.kind
     assert "belong to cluster B" in memory.failure.message
-    assert "If cluster A is gone, forget broker 1 with full volumes" in memory.failure.message
+    assert "If cluster A is gone, forget brokers 1, 2, or restart" in memory.failure.message
     assert {memory.failure} == {state.failure for state in memory.brokers.values()}
     # However long it takes, the full volume was not seen with room.
     memory = after(whole(999.0, [reading(1, 999.0, ROOMY)], cluster_id="B"), memory=memory)
     assert FALLBACK == in_force(memory, 999.0)
+    memory = factors.forget(memory, 1)
+    memory = after(whole(1000.0, [reading(1, 1000.0, ROOMY)], cluster_id="B"), memory=memory)
+    assert FALLBACK == in_force(memory, 1000.0)
+    memory = factors.forget(memory, 2)
+    memory = after(whole(1001.0, [reading(1, 1001.0, ROOMY)], cluster_id="B"), memory=memory)
+    assert OBSERVED_ROOMY == in_force(memory, 1001.0)
+
+
+def test_another_cluster_never_takes_over_by_itself() -> None:
+    """Volumes that had room are remembered too, however long ago that was: they may be full now."""
     memory = after(
-        whole(1000.0, [reading(1, 1000.0, ROOMY)], cluster_id="B"),
-        memory=factors.forget(memory, 1),
+        whole(0.0, [reading(1, 0.0, ROOMY)]),
+        *(whole(at, [reading(1, at, ROOMY)], cluster_id="B") for at in (60.0, 121.0, 9e9)),
     )
-    assert OBSERVED_ROOMY == in_force(memory, 1000.0)
+    assert FALLBACK == in_force(memory, 9e9)
+    assert memory.failure is not None
+    assert FailureKind.OTHER_CLUSTER == memory.failure.kind
 
 
 def test_own_cluster_is_seen_again_after_another() -> None:
@@ -460,14 +472,14 @@ def test_own_cluster_is_seen_again_after_another() -> None:
     assert (0, None) == (memory.failed_polls, memory.brokers[1].failure)
 
 
-def test_another_cluster_takes_over_when_nothing_counts() -> None:
-    """No reading of the old cluster is valid: only the override and what capabilities keep stay."""
+def test_another_cluster_takes_over_when_all_is_forgotten() -> None:
+    """The operator forgot all brokers: only the override and what capabilities keep stay."""
     override = Override(0.7, "maintenance", 0.0, 130.0)
     memory = after(whole(0.0, [reading(1, 0.0, ROOMY)]))
     memory = replace(memory, override=override, retained={"a": 1})
     other = whole(120.0, silent=[1], cluster_id="B")
     assert 0.0 == after(other, memory=memory).brokers[1].read_at
-    memory = after(replace(other, observed_at=121.0), memory=memory)
+    memory = after(replace(other, observed_at=121.0), memory=factors.forget(memory, 1))
     assert {"a": 1} == memory.retained
     assert (0.7, Source.OVERRIDE) == in_force(memory, 130.0)
     assert FALLBACK == in_force(memory, 131.0)
