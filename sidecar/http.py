@@ -232,7 +232,7 @@ def request_blocking(
     """
     ends_at = time.monotonic() + deadline_s
     exchange = _Exchange(method, url, headers, body, longest_answer)
-    connection = socket.create_connection((exchange.host, exchange.port), _left(ends_at))
+    connection = _connect(exchange.host, exchange.port, ends_at)
     try:
         if exchange.is_secure:
             context = ssl_context or ssl.create_default_context()
@@ -247,6 +247,25 @@ def request_blocking(
                 return response
     finally:
         connection.close()
+
+
+def _connect(host: str, port: int, ends_at: float) -> socket.socket:
+    """Connect to the first address of a host that answers; they share the time that is left."""
+    addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    failed: OSError = OSError(f"{host} has no address")
+    for number, (family, kind, protocol, _, address) in enumerate(addresses):
+        connection = None
+        try:
+            connection = socket.socket(family, kind, protocol)
+            connection.settimeout(_left(ends_at) / (len(addresses) - number))
+            connection.connect(address)
+        except OSError as error:
+            failed = error
+            if connection is not None:
+                connection.close()
+        else:
+            return connection
+    raise failed
 
 
 def _left(ends_at: float) -> float:

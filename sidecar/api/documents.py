@@ -289,7 +289,7 @@ class ReaderDocument:
     """How many of its clients it throttles."""
     fault: str | None
     """Why it may fail to throttle some of its clients, by its own checks: `outdated`, `self-test`,
-    `not-refused`, `not-asked` or `error`. Null without a fault."""
+    `not-refused`, `not-asked`, `disk-hangs` or `error`. Null without a fault."""
     refused: RefusalsDocument | None
     """The refusals of its authorizer; null without an authorizer."""
     in_scope: list[ScopedClientDocument]

@@ -1,9 +1,10 @@
 """The HTTP client, asyncio and blocking: whole answers alone, bounded, and nothing left open."""
 
 import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 
 import pytest
 import trustme
@@ -200,6 +201,37 @@ async def test_the_blocking_edge_has_one_deadline_for_everything() -> None:
         with pytest.raises(TimeoutError):
             await blocking("GET", server.url, deadline_s=0.3)
         await asyncio.wait_for(server.gone.wait(), 20)
+
+
+@pytest.mark.parametrize("dead", [0, 1])
+async def test_a_dead_address_leaves_the_others_time(
+    dead: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The blocking edge shares its deadline among the addresses of a name."""
+    async with Server(SIZED + b"hello").listening() as server:
+        port = int(server.url.rpartition(":")[2])
+        with ExitStack() as sockets:
+            silent = sockets.enter_context(socket.create_server(("127.0.0.2", port), backlog=0))
+            for _ in range(4):  # The backlog is full then, and further calls get no answer.
+                call = sockets.enter_context(socket.socket())
+                call.setblocking(False)
+                call.connect_ex(silent.getsockname())
+            hosts = ["127.0.0.1", "127.0.0.1"]
+            hosts[dead] = "127.0.0.2"
+            found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, port)) for host in hosts]
+            monkeypatch.setattr("sidecar.http.socket.getaddrinfo", lambda *_a, **_k: found)
+            response = await blocking("GET", f"http://sidecars:{port}/", deadline_s=2.0)
+        assert b"hello" == response.body
+
+
+async def test_the_error_of_the_last_address_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each address of the name refuses the call."""
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        address = closed.getsockname()
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", address)] * 2
+    monkeypatch.setattr("sidecar.http.socket.getaddrinfo", lambda *_a, **_k: found)
+    with pytest.raises(ConnectionRefusedError):
+        await blocking("GET", f"http://sidecars:{address[1]}/")
 
 
 async def test_cancelling_leaves_nothing_open() -> None:

@@ -115,7 +115,7 @@ final class CallbackRuntime {
                 nodeId, () -> this.settings, enforcement, connections, refusals, reader);
         poller = new OwnVolumePoller(
                 settings.logDirs, OwnVolumePoller.Disk.SYSTEM, reader::needsTopics, reader::see,
-                enforcement::failed);
+                this::hanging, enforcement::failed);
     }
 
     /**
@@ -292,6 +292,21 @@ final class CallbackRuntime {
         if (connections.problem() != null) {
             enforcement.faults().found(Faults.Kind.NOT_REFUSED, connections.problem());
         }
+        logFaults();
+    }
+
+    /** Notes the log dirs whose reads hang; an empty set ends the fault. */
+    void hanging(Set<String> logDirs) {
+        if (logDirs.isEmpty()) {
+            enforcement.faults().gone(Faults.Kind.DISK_HANGS);
+        } else {
+            String detail = "reads of " + String.join(", ", logDirs) + " do not return";
+            enforcement.faults().found(Faults.Kind.DISK_HANGS, detail);
+        }
+        logFaults();
+    }
+
+    private void logFaults() {
         enforcement.faults().report((fault, detail) ->
                 journal.warn(
                         "The quota callback does not throttle all clients as it should ("

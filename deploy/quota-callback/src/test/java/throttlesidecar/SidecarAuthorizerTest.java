@@ -322,6 +322,26 @@ class SidecarAuthorizerTest {
         unknown.close();
     }
 
+    /** A version of Kafka without a method that a request needs: it is served, and the error reported. */
+    @Test
+    void servesARequestWhoseMethodHasMoved() throws Exception {
+        callback.configure(configs);
+        StandardRig.started(authorizer, configs);
+        RequestContext known = StandardRig.context(ApiKeys.PRODUCE, "a", "ann", "app");
+        RequestContext moved = new RequestContext(
+                known.header, "a", known.clientAddress, ANN, known.listenerName,
+                known.securityProtocol, known.clientInformation, false) {
+            @Override
+            public String clientId() {
+                throw new NoSuchMethodError("clientId");
+            }
+        };
+        assertEquals(
+                List.of(AuthorizationResult.ALLOWED),
+                authorizer.authorize(moved, StandardRig.writes(ResourceType.TOPIC, "t")));
+        assertEquals("error", figure("Fault"));
+    }
+
     /** The broker reports that its authorizer refuses nothing. */
     @Test
     void reportsThatNothingCanBeRefused() {

@@ -11,6 +11,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import javax.management.InstanceNotFoundException;
 import org.apache.kafka.common.config.ConfigException;
@@ -18,9 +19,14 @@ import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import throttlesidecar.observability.Lines;
 import throttlesidecar.reading.AuthoritiesTest;
 import throttlesidecar.reading.DocumentFile;
 import throttlesidecar.reading.RawServer;
+import throttlesidecar.refusal.Connections;
+import throttlesidecar.refusal.RefusalLog;
+import throttlesidecar.settings.Settings;
+import throttlesidecar.support.MovedClocks;
 import throttlesidecar.throttling.TagSets;
 
 /** The callback, which Kafka makes, calls, reconfigures and closes. All callbacks share one runtime. */
@@ -51,6 +57,22 @@ class SidecarQuotaCallbackTest extends ReadingBroker {
         assertTrue((long) figure("DocumentAgeMs") >= 0);
         String reader = "throttle-reader: broker=7; emergency=false; throttled_clients=0";
         assertTrue(hasHeader(0, reader));
+    }
+
+    /** Log dirs whose reads hang are a fault, which is logged at once, and again if it returns. */
+    @Test
+    void reportsAHangingDisk() {
+        Lines lines = new Lines();
+        CallbackRuntime runtime = LoneRuntime.of(
+                Settings.of(Map.of()), new Connections(1), RefusalLog.ofBroker(), new MovedClocks(), lines);
+        for (int hang = 1; hang <= 2; hang++) {
+            runtime.hanging(Set.of());
+            assertEquals("none", runtime.enforcement.faults().worst());
+            runtime.hanging(Set.of("/a"));
+            runtime.hanging(Set.of("/a"));
+            assertEquals("disk-hangs", runtime.enforcement.faults().worst());
+            assertEquals(hang, lines.count("reads of /a do not return). Check the disk"));
+        }
     }
 
     /** In combined mode there is one reader and one set of figures, until both callbacks are closed. */

@@ -25,6 +25,8 @@ public final class Faults {
         NOT_REFUSED("Update the jar"),
         /** In a throttle, Kafka records requests without asking for their quota. */
         NOT_ASKED("Report it, with Kafka's version"),
+        /** A log dir's disk does not answer, so its last reading counts. */
+        DISK_HANGS("Check the disk"),
         /** An error was caught, and the clients' own quotas apply. */
         ERROR("Report it, with Kafka's version");
 
@@ -58,8 +60,8 @@ public final class Faults {
         return "none";
     }
 
-    /** Passes on each fault that is new since the last call; one thread at a time calls it. */
-    public void report(BiConsumer<Kind, String> reporter) {
+    /** Passes on each fault that is new since the last call. */
+    public synchronized void report(BiConsumer<Kind, String> reporter) {
         reported.keySet().retainAll(found.keySet());
         found.forEach((kind, detail) -> {
             if (reported.putIfAbsent(kind, detail) == null) {

@@ -1,5 +1,6 @@
 package throttlesidecar.reading;
 
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
@@ -16,9 +17,11 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import javax.management.MBeanServer;
 import javax.management.ObjectName;
 import javax.management.StandardMBean;
@@ -397,7 +400,7 @@ class SourcesTest {
         boolean[] isAsked = {false};
         List<Map<String, Volume>> seen = new ArrayList<>();
         OwnVolumePoller poller =
-                new OwnVolumePoller(List.of("/a", "/b"), disk, volume -> isAsked[0], seen::add, e -> {});
+                new OwnVolumePoller(List.of("/a", "/b"), disk, volume -> isAsked[0], seen::add, h -> {}, e -> {});
         poller.look();
         assertTrue(seen.get(0).get("/a").scope.isAll());
         isAsked[0] = true;
@@ -514,7 +517,7 @@ class SourcesTest {
         Map<String, Volume> disks = new HashMap<>(Map.of("/a", volume(5)));
         List<Map<String, Volume>> seen = new ArrayList<>();
         OwnVolumePoller poller = new OwnVolumePoller(
-                        List.of("/a", "/b"), disks::get, volume -> false, seen::add, e -> {});
+                        List.of("/a", "/b"), disks::get, volume -> false, seen::add, h -> {}, e -> {});
         poller.look();
         disks.remove("/a");
         disks.put("/b", volume(7));
@@ -536,12 +539,13 @@ class SourcesTest {
                     }
 
                     @Override
-                    public boolean isOffline(String logDir) {
+                    public boolean isOffline(String logDir, boolean isReadable) {
                         return offline.contains(logDir);
                     }
                 };
         OwnVolumePoller poller =
-                new OwnVolumePoller(List.of("/a", "/b"), disk, volume -> false, state::onReadings, e -> {});
+                new OwnVolumePoller(
+                        List.of("/a", "/b"), disk, volume -> false, state::onReadings, h -> {}, e -> {});
         own(says("observation", 0.0, 0));
         poller.look();
         offline.add("/a");
@@ -554,12 +558,67 @@ class SourcesTest {
         assertEquals(Source.LOCAL, decided().source, "it is back, and still full");
     }
 
+    /**
+     * A disk that hangs keeps the last reading of its own log dir alone, until Kafka takes it offline. A
+     * read that does not return is reported, unless its log dir is offline.
+     */
+    @Test
+    void aHangingDiskStopsNoOtherReading() throws Exception {
+        Map<String, Volume> disks = new ConcurrentHashMap<>(Map.of("/a", volume(5), "/b", volume(500)));
+        Set<String> offline = new HashSet<>();
+        AtomicInteger reading = new AtomicInteger();
+        CountDownLatch returns = new CountDownLatch(1);
+        OwnVolumePoller.Disk disk =
+                new OwnVolumePoller.Disk() {
+                    @Override
+                    public Volume look(String logDir) {
+                        if (logDir.equals("/a") && reading.getAndIncrement() > 0) {
+                            assertDoesNotThrow(() -> returns.await());
+                        }
+                        return disks.get(logDir);
+                    }
+
+                    @Override
+                    public boolean isOffline(String logDir, boolean isReadable) {
+                        return offline.contains(logDir);
+                    }
+                };
+        List<Map<String, Volume>> seen = new ArrayList<>();
+        List<Set<String>> hanging = new ArrayList<>();
+        OwnVolumePoller poller =
+                new OwnVolumePoller(
+                        List.of("/a", "/b"), disk, volume -> false, seen::add, hanging::add, e -> {});
+        poller.look();
+        disks.put("/b", volume(20));
+        for (int look = 0; look < 21; look++) {
+            assertEquals(Set.of(), hanging.get(look));
+            poller.look();
+            assertEquals(20, seen.get(look + 1).get("/b").availableBytes);
+            assertEquals(5, seen.get(look + 1).get("/a").availableBytes);
+        }
+        assertEquals(Set.of("/a"), hanging.get(21));
+        assertEquals(2, reading.get(), "no second read begins before the first has returned");
+        offline.add("/a");
+        poller.look();
+        assertEquals(Set.of("/b"), seen.get(22).keySet());
+        assertEquals(Set.of(), hanging.get(22));
+        offline.clear();
+        disks.put("/a", volume(600));
+        returns.countDown();
+        while (reading.get() < 4) {
+            poller.look();
+        }
+        assertEquals(600, seen.get(seen.size() - 1).get("/a").availableBytes);
+        assertEquals(Set.of(), hanging.get(hanging.size() - 1));
+        poller.close();
+    }
+
     /** Kafka's own gauge counts; without one, a log dir that can't be read is offline. */
     @Test
     void kafkaTellsWhichLogDirsAreOffline(@TempDir Path folder) throws Exception {
         OwnVolumePoller.Disk disk = OwnVolumePoller.Disk.SYSTEM;
-        assertFalse(disk.isOffline(folder.toString()));
-        assertTrue(disk.isOffline(folder.resolve("none").toString()));
+        assertFalse(disk.isOffline(folder.toString(), true));
+        assertTrue(disk.isOffline(folder.resolve("none").toString(), false));
         MBeanServer server = ManagementFactory.getPlatformMBeanServer();
         for (int value : new int[] {0, 1}) {
             ObjectName name =
@@ -567,7 +626,7 @@ class SourcesTest {
                             "kafka.log:type=LogManager,name=LogDirectoryOffline,logDirectory="
                                     + ObjectName.quote(folder.toString()));
             server.registerMBean(new StandardMBean((GaugeMBean) () -> value, GaugeMBean.class), name);
-            assertEquals(value == 1, disk.isOffline(folder.toString()));
+            assertEquals(value == 1, disk.isOffline(folder.toString(), value == 1));
             server.unregisterMBean(name);
         }
     }
@@ -587,7 +646,7 @@ class SourcesTest {
             throw new OutOfMemoryError("Java heap space");
         };
         OwnVolumePoller poller =
-                new OwnVolumePoller(List.of("/a"), disk, volume -> false, seen -> {}, errors::add);
+                new OwnVolumePoller(List.of("/a"), disk, volume -> false, seen -> {}, h -> {}, errors::add);
         poller.start();
         assertTrue(looks.await(10, TimeUnit.SECONDS));
         poller.close();
