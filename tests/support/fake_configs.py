@@ -85,13 +85,11 @@ class FakeConfigs:
         )
 
     def _error(self, broker: FakeBroker, resource_name: str) -> ErrorCode:
-        # A broker that is asked for another's answers so.
-        wrong = resource_name != str(broker.broker_id)
-        return (
-            ErrorCode.invalid_request
-            if wrong
-            else self.refused.get(broker.broker_id, ErrorCode.none)
-        )
+        if (refused := self.refused.get(broker.broker_id)) is not None:
+            return refused
+        # So a broker answers that may be asked, but is asked for another one.
+        is_own = resource_name == str(broker.broker_id)
+        return ErrorCode.none if is_own else ErrorCode.invalid_request
 
 
 def _configs(kio: Any, values: dict[str, Any], keys: Sequence[str] | None) -> tuple[Any, ...]:

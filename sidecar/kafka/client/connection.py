@@ -16,7 +16,8 @@ at once.
 import asyncio
 import struct
 from collections.abc import Awaitable, Callable
-from typing import Any
+from ipaddress import ip_address
+from typing import Any, NamedTuple
 from weakref import ref
 
 from aiokafka.conn import READER_LIMIT, AIOKafkaConnection, AIOKafkaProtocol, CloseReason
@@ -35,6 +36,14 @@ from sidecar.kafka.client.hidden_sasl import HiddenSaslAuthenticate
 from sidecar.kafka.client.messages import AdminRequest
 from sidecar.kafka.client.security import Security
 from sidecar.settings import HostPort
+
+
+class End(NamedTuple):
+    """The other end of a connection: an IP address, or localhost, and a port."""
+
+    address: str
+    port: int
+
 
 LONGEST_FRAME_BYTES = 16 * 1024 * 1024
 """Brokers before 3.7.1 list every topic in each log dir (KAFKA-16807): 20,000 names of 60 bytes in
@@ -75,7 +84,11 @@ class GuardedConnection(AIOKafkaConnection):
         self.cluster_id: str | None = None
         """The cluster of the broker; None until it was asked, "" if it has no id."""
         self.broker_id: int | None = None
-        """The broker's id; None until it was asked."""
+        """The broker's id; None until it has shown it."""
+        self.asked_id: int | None = None
+        """The id that the broker was asked to show."""
+        self.end: End | None = None
+        """Where it leads to; None if it was never connected, or leads to no IP address."""
         self._answered = False
 
     @property
@@ -101,6 +114,7 @@ class GuardedConnection(AIOKafkaConnection):
             ssl=self._ssl_context if self._security_protocol in {"SSL", "SASL_SSL"} else None,
             happy_eyeballs_delay=next_address_s(self.host),
         )
+        self.end = _end_of(transport)
         writer = asyncio.StreamWriter(transport, protocol, reader, self._loop)
         self._reader, self._writer, self._protocol = reader, writer, protocol
         self._read_task = self._create_reader_task()
@@ -245,3 +259,12 @@ async def dial(
     except _NONSENSE as error:
         raise ProtocolError("sent an answer while connecting that can't be decoded") from error
     return connection
+
+
+def _end_of(transport: asyncio.BaseTransport) -> End | None:
+    address, port, *_ = transport.get_extra_info("peername") or ("", 0)
+    try:
+        is_own = ip_address(address.partition("%")[0]).is_loopback
+    except ValueError:
+        return None
+    return End("localhost" if is_own else address, port)

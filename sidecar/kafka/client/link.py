@@ -21,7 +21,7 @@ login after 0 s to 60 s, and the next call succeeds.
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 from contextlib import suppress
 from typing import Final
 
@@ -29,7 +29,7 @@ from aiokafka.errors import KafkaConnectionError
 from aiokafka.protocol.api import Response
 
 from sidecar.kafka.client.backoff import INITIAL_PAUSE_S, LONGEST_PAUSE_S, Backoff
-from sidecar.kafka.client.connection import GuardedConnection
+from sidecar.kafka.client.connection import End, GuardedConnection
 from sidecar.kafka.client.dialler import Dialler
 from sidecar.kafka.client.failures import (
     EXPECTED_ERRORS,
@@ -81,6 +81,7 @@ class Link:
         refused: called when the broker refuses the login.
         logged_in: called after each login.
         throttled: called with each answer's throttle time.
+        shared_ends: the ends of connections that several addresses lead to; changes.
 
     Attributes:
         refusal: why the broker refused the current secrets, if it accepted the former ones; "" if
@@ -96,12 +97,14 @@ class Link:
         *,
         logged_in: Callable[[], None] = lambda: None,
         throttled: Throttled = not_noted,
+        shared_ends: Container[End] = (),
     ) -> None:
         self.endpoint = endpoint
         self.refusal: str | None = None
         self._refused = refused
         self._logged_in = logged_in
         self._throttled = throttled
+        self._shared_ends = shared_ends
         self._dial = dial
         self._clock = clock
         self._dialling = asyncio.Lock()
@@ -124,6 +127,11 @@ class Link:
         return connection.usable and not is_due
 
     @property
+    def end(self) -> End | None:
+        """Where the connection leads to; None if there is none."""
+        return None if self._connection is None else self._connection.end
+
+    @property
     def awaits_answer(self) -> bool:
         """Whether an answer is outstanding: Kafka answers in order, so the next answer waits."""
         return self._connection is not None and self._connection.owed > 0
@@ -135,6 +143,7 @@ class Link:
         *,
         cluster_id: str | None = None,
         broker_id: int | None = None,
+        must_show: bool = False,
     ) -> Response | Failure:
         """Sends a request, and returns the answer or why there is none.
 
@@ -142,7 +151,9 @@ class Link:
             request: a request that may be repeated.
             deadline: the loop's time by which this returns.
             cluster_id: the only cluster whose answer counts; None for any.
-            broker_id: the only broker whose answer counts, if the address may lead to others.
+            broker_id: the only broker whose answer counts; None for any. Where several addresses
+                lead to one end, the broker there is asked whether it is this one.
+            must_show: whether the broker is asked in any case, and has to show its id.
         """
         refusal = None if self.usable else self._backoff.refusal(self._clock())
         if refusal is not None and not await self._has_changed(refusal, deadline):
@@ -157,7 +168,9 @@ class Link:
                 try:
                     doing = "asking which broker it is"
                     failure = await self._other_cluster(connection, cluster_id, deadline)
-                    failure = failure or await self._other_broker(connection, broker_id, deadline)
+                    failure = failure or await self._other_broker(
+                        connection, broker_id, deadline, must_show=must_show
+                    )
                     if failure is not None:
                         return failure
                     doing = f"waiting for {name}"
@@ -202,20 +215,36 @@ class Link:
         return self._elsewhere(other_cluster(str(self.endpoint), found, cluster_id))
 
     async def _other_broker(
-        self, connection: GuardedConnection, broker_id: int | None, deadline: float
+        self,
+        connection: GuardedConnection,
+        broker_id: int | None,
+        deadline: float,
+        *,
+        must_show: bool,
     ) -> Failure | None:
         """Why a connection may lead to another broker; None if it does not, or may."""
         if broker_id is None or connection.broker_id == broker_id:
             return None
+        is_shared = connection.end in self._shared_ends and connection.asked_id != broker_id
+        if not (must_show or is_shared):
+            return None
         request = DescribeConfigs(BROKER, str(broker_id), ["broker.id"])
         answer = await self._answer(connection, request, deadline)
+        connection.asked_id = broker_id
         error_code = answer.results[0][0] if answer.results else INVALID_REQUEST
         if not error_code:
             connection.broker_id = broker_id
             return None
+        kind = FailureKind.SHARED_ADDRESS
+        if error_code == INVALID_REQUEST:
+            text = (
+                f"{self.endpoint}: another broker than {broker_id} answers there; set "
+                "advertised.listeners so that each broker has an address of its own"
+            )
+            return self._elsewhere(Failure(kind, text))
+        # Behind a proxy for TLS, several names lead to one end, and each to a broker of its own.
         text = f"{self.endpoint}: does not show that it is broker {broker_id}"
-        failure = Failure(FailureKind.SHARED_ADDRESS, text)
-        return self._elsewhere(failure) if error_code == INVALID_REQUEST else failure
+        return Failure(kind, text) if must_show else None
 
     def _elsewhere(self, failure: Failure) -> Failure:
         """Closes a connection to a wrong broker, since the address may lead elsewhere again."""

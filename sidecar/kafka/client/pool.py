@@ -10,12 +10,14 @@ second late. From then on the second broker is asked first, without a delay.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Self, TypeVar
 
 from aiokafka.protocol.api import Response
 
+from sidecar.kafka.client.connection import End
 from sidecar.kafka.client.dialler import Dialler
 from sidecar.kafka.client.first import first_success
 from sidecar.kafka.client.former_logins import FormerLogins
@@ -97,6 +99,8 @@ class Pool:
         self._bootstrap_links: dict[HostPort, Link] = {}
         self._answered_last: Link | None = None
         self._closed = False
+        # Two addresses may be one, as localhost and 127.0.0.1, or two names of a load balancer.
+        self._shared_ends: set[End] = set()
 
     @classmethod
     def of(
@@ -168,9 +172,13 @@ class Pool:
         link = self._brokers.get(broker_id)
         if link is None:
             return Failure(FailureKind.CONNECT, f"broker {broker_id} is not a known active broker")
-        only = broker_id if is_doubtful else None
-        cluster_id = cluster_id or self._cluster_id()
-        return await link.call(request, deadline, cluster_id=cluster_id, broker_id=only)
+        return await link.call(
+            request,
+            deadline,
+            cluster_id=cluster_id or self._cluster_id(),
+            broker_id=broker_id,
+            must_show=is_doubtful,
+        )
 
     async def call_any(
         self,
@@ -277,12 +285,16 @@ class Pool:
             self._refused,
             logged_in=self._logged_in,
             throttled=self._throttled,
+            shared_ends=self._shared_ends,
         )
         if self._closed:
             link.close()
         return link
 
     def _logged_in(self) -> None:
+        ends = Counter(link.end for link in self._brokers.values())
+        self._shared_ends.clear()
+        self._shared_ends.update(end for end, links in ends.items() if end and links > 1)
         if self._former is not None:
             self._former.note(link.refusal for link in self._links)
 

@@ -807,6 +807,38 @@ async def test_a_fenced_broker_that_answers_for_another_is_not_sight(clock: Cloc
         assert 2 == behind.connected
 
 
+@pytest.mark.parametrize("refused", [None, ErrorCode.cluster_authorization_failed])
+async def test_two_names_of_one_address_are_noticed(
+    clock: Clock, refused: ErrorCode | None
+) -> None:
+    """Broker 1 is listed by another name of broker 0's address, whose broker says it is not 1.
+
+    Behind a proxy for TLS two names may lead to two brokers. So a broker that may not show its id
+    counts.
+    """
+    configs = FakeConfigs(refused={} if refused is None else {0: refused})
+    cluster = configs.of(FakeCluster(host="localhost").add(2))
+    async with cluster, source_of(cluster, clock) as source:
+        ports = [each.port.to_bytes(4, "big") for each in cluster.brokers.values()]
+
+        def renamed(_: object, request: FakeRequest, frame: bytes) -> bytes:
+            listed = b"\x0alocalhost" + ports[1]
+            assert request.api_key != DESCRIBE_CLUSTER or listed in frame
+            return frame.replace(listed, b"\x0a127.0.0.1" + ports[0])
+
+        for broker in cluster.brokers.values():
+            broker.twist = renamed
+        expected = FailureKind.SHARED_ADDRESS if refused is None else None
+        await seen(source)
+        assert {0: None, 1: expected} == kinds(await seen(source))
+        observation = await seen(source, [0, 1])
+        assert {0: None, 1: expected} == kinds(observation)
+        if refused is None:
+            text = failed(observation.answers[1], FailureKind.SHARED_ADDRESS)
+            assert f"127.0.0.1:{cluster.brokers[0].port}: another broker than 1 answers" in text
+        assert times_asked(cluster.brokers[0], DESCRIBE_CONFIGS) <= 4
+
+
 async def test_the_own_cluster_is_found_behind_addresses_of_two(clock: Clock) -> None:
     """Another cluster answers first; the remembered one is looked for at the other addresses."""
     one, other = FakeCluster().add(1), FakeCluster().add(1)
