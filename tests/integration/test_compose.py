@@ -98,5 +98,7 @@ async def test_the_broker_obeys_the_sidecar_beside_it(
                 lambda: daemon.get("/v1/readers"),
                 lambda found: bool(found["readers"]),
             )
+            (reader,) = (await daemon.get("/v1/readers"))["readers"]
+            assert DEFAULT_VERSION == reader["kafka_version"]
             (volume,) = (await daemon.get("/v1/volumes"))["volumes"]
             assert (1, str(tmp_path / "data")) == (volume["broker_id"], volume["log_dir"])

@@ -229,7 +229,8 @@ class TestKafka:
                     await admin.create_topic("mutation", assignment=[[0]])
                     await grows(excluded, by=1_000_000)
                 assert 0.0 == excluded.longest_throttle_s
-                assert 1 == len((await daemon.get("/v1/readers"))["readers"])
+                (reader,) = (await daemon.get("/v1/readers"))["readers"]
+                assert node.version == reader["kafka_version"]
                 assert [BEAN] == list(await beans(node, 0, "throttlesidecar:*"))
                 await node.occupy(0, 0, 0)
                 await daemon.decides(1.0)
