@@ -264,6 +264,7 @@ class _Watched:
     def __init__(self, sidecar: "SimulatedSidecar") -> None:
         self._sidecar = sidecar
         self._starts = 0
+        self._parts: object = None
         self._started_at = 0.0
         self._has_computed = False
         self._generation = 0
@@ -275,13 +276,16 @@ class _Watched:
         """What it is now; the same object while there is no news."""
         sidecar = self._sidecar
         parts = sidecar.parts
-        if not sidecar.is_running or parts is None or not parts.board.changes:
+        has_started = self._starts != sidecar.starts
+        # A process that has just started still has the parts of the former one.
+        is_composed = parts is not self._parts or not has_started
+        if not sidecar.is_running or not is_composed or parts is None or not parts.board.changes:
             self._last = SidecarMoment(sidecar.number, sidecar.starts, runs=False)
             self._snapshot = None
             return self._last
         board = parts.board
-        if self._starts != sidecar.starts:
-            self._starts, self._generation = sidecar.starts, 0
+        if has_started:
+            self._starts, self._parts, self._generation = sidecar.starts, parts, 0
             self._started_at, self._asked_at = board.changes[0].changed_at, 0.0
             self._has_computed = False
         observers, poller = _task(parts.supervised, Observers), _own(parts.vital["poller"])

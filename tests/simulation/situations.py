@@ -270,13 +270,15 @@ def _fails(kind: FailureKind) -> Situation:
 
 
 _NOT_SIMULATED: Final = (
+    FailureKind.SOURCE,
     FailureKind.TLS,
     FailureKind.AUTHORIZATION,
     FailureKind.UNSUPPORTED,
     FailureKind.BROKER,
     FailureKind.UNEXPECTED,
 )
-"""Simulated brokers have no TLS, ACLs, or old versions; the last kind is a bug."""
+"""Simulated sidecars have no factor source, and brokers no TLS, ACLs, or old versions; the last
+kind is a bug."""
 
 SITUATIONS: Final[Mapping[str, Situation]] = {
     **dict(_crossed()),

@@ -13,6 +13,8 @@ FEWEST_STATES = 500
 """Fewer mean that the search has become too small to show anything."""
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", SCOPES)
 def test_claims_hold_on_every_short_life(name: str) -> None:
     """Every sequence of events within the scope keeps the claims of docs/reliability.md."""

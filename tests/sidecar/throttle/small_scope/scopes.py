@@ -66,7 +66,7 @@ SCOPES: Final[Mapping[str, Scope]] = {
     "during an upgrade": Scope(("roomy", "full"), (True, False)),
     "release margin": Scope(("roomy", "near", "full"), margin=MARGIN),
     "stop line": Scope(("roomy", "low", "stopped"), stop_line=True),
-    "unreadable": Scope(("roomy", "full", UNREADABLE), depth=7),
+    "unreadable": Scope(("roomy", "full", UNREADABLE)),
     "offline": Scope(("roomy", "full", OFFLINE)),
-    "soft limit": Scope(("roomy", "soft"), soft_limit=True, depth=6),
+    "soft limit": Scope(("roomy", "soft"), soft_limit=True),
 }
