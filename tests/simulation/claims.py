@@ -401,7 +401,8 @@ class Claims:
             for path in ("/metrics", "/v1/throttle-factor")
         ]
         metrics, document = answers
-        if metrics is None or document is None:
+        # While its state is not read, it may answer readers with 503.
+        if metrics is None or document is None or document.status != 200:
             return
         self._past["compared"] += 1
         found = {

@@ -11,7 +11,7 @@ from tests.simulation.clients import CATCH_UP, Patience
 from tests.simulation.past import EMERGENCY_PAUSE_MAX_S, PAUSE_MAX_S
 
 if TYPE_CHECKING:
-    from tests.simulation.brokers import SimulatedBroker
+    from tests.simulation.brokers import FormerBroker, SimulatedBroker
     from tests.simulation.world import World
 
 _LOOK_S: Final = 1.0
@@ -30,6 +30,7 @@ class Recorder:
         self._up_since: dict[int, float] = {}
         self._told_s: dict[int, float] = {}
         self._pauses: dict[int, float] = {}
+        self._unregistered: list[int] = []
         self.trace = Trace(
             Setup(
                 limit_bytes=volume.limit_bytes,
@@ -47,11 +48,16 @@ class Recorder:
             )
         )
 
+    def unregistered(self, former: "FormerBroker") -> None:
+        """A node id is listed no more; the auditor is to know it, however short that was."""
+        self._unregistered += [volume.available_bytes for volume in former.volumes]
+
     async def run(self) -> None:
         """Until it is cancelled."""
         while True:
             await asyncio.sleep(_LOOK_S)
             world = self._world
+            unregistered, self._unregistered = self._unregistered, []
             self._note_pauses()
             self.trace.moments.append(
                 Moment(
@@ -59,7 +65,8 @@ class Recorder:
                     {number: self._sight(broker) for number, broker in world.brokers.items()},
                     {key: world.claims.quiet_s(each.name) for key, each in world.sidecars.items()},
                     sum(each.written_bytes for each in world.clients),
-                    [
+                    unregistered
+                    + [
                         volume.available_bytes
                         for former in world.former.values()
                         for volume in former.volumes

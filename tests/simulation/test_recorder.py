@@ -11,8 +11,24 @@ from sidecar.throttle.memory import Memory
 from sidecar.volumes import Volume
 from tests.auditor import audit
 from tests.simulation.claims import Claims
+from tests.simulation.faults import Fault, Kind
 from tests.simulation.loop import VirtualLoop
 from tests.simulation.world import Plan, World
+
+
+def test_a_node_id_that_is_unregistered_at_once_is_recorded() -> None:
+    """Sidecars remember it for the validity, so its volumes are a cause as long as that."""
+    renumbered = Fault(5.0, 4.5, Kind.BROKER_RENUMBERED, 2, 0.0)
+    loop = VirtualLoop()
+    asyncio.set_event_loop(loop)
+    try:
+        world = World(Plan(98, 15.0, faults=[renumbered], calms=False), loop)
+        loop.run_until_complete(world.run())
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+    assert not world.former
+    assert [1] == [len(each.gone) for each in world.recorder.trace.moments if each.gone]
 
 
 def broken(method: str, of: type, replaced: Callable[..., object], duration_s: float) -> set[str]:

@@ -546,7 +546,9 @@ class World:
 
     def unregister(self, broker_id: int) -> None:
         """An operator says that no broker has a node id any more."""
-        if self.former.pop(broker_id, None) is not None:
+        former = self.former.pop(broker_id, None)
+        if former is not None:
+            self.recorder.unregistered(former)
             self.note(f"node id {broker_id} is unregistered")
             self.unregistered_at = self.now()
             del self.cluster.brokers[broker_id]
