@@ -199,6 +199,7 @@ def compose(
             settings.kafka_admin,
             clock=clock.now,
             cluster_id=lambda: cluster_id(board.snapshot.memory),
+            own_broker=settings.broker_id,
             refused=tokens.read,
         )
         contents = VolumeContents(

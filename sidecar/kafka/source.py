@@ -79,6 +79,7 @@ class KafkaVolumeSource:
         cluster_id: the id of the cluster whose volumes are remembered; None if none is known. Its
             brokers are looked for first. If only another cluster answers, the observation has its
             list and no reading.
+        own_broker: the id of the broker beside this sidecar; None if it is not known.
         refused: called when a broker refuses a login; may read the secrets again.
 
     Attributes:
@@ -94,9 +95,11 @@ class KafkaVolumeSource:
         *,
         clock: Callable[[], float],
         cluster_id: Callable[[], str | None] = lambda: None,
+        own_broker: int | None = None,
         refused: Refused = nothing_to_read,
     ) -> None:
         self._clock = clock
+        self._own_broker = own_broker
         self._cluster_id = cluster_id
         self._admin = admin
         self._former = FormerLogins()
@@ -154,7 +157,8 @@ class KafkaVolumeSource:
                     return self._throttles.explained(None, cluster)
                 self._use(cluster)
             answers = await self._ask(brokers, deadline)
-            return Observation(self._clock(), ORIGIN, None, answers)
+            own = self._own(answers) if self._own_broker in brokers else None
+            return Observation(self._clock(), ORIGIN, None, answers, own)
         others: list[ClusterList] = []
         read = partial(self._read_own, others)
         first = await self._pool.call_any(_DESCRIBE_CLUSTER, deadline, read)
@@ -182,7 +186,14 @@ class KafkaVolumeSource:
         self._active = set(cluster.endpoints)
         membership = settled(cluster.membership, in_dispute, answers)
         answers = {key: each for key, each in answers.items() if key in membership.active}
-        return Observation(self._clock(), ORIGIN, membership, answers)
+        return Observation(self._clock(), ORIGIN, membership, answers, self._own(answers))
+
+    def _own(self, answers: Mapping[int, Reading | Failure]) -> dict[int, str] | None:
+        """The broker beside this sidecar and its address, if it answered; None if not known."""
+        own = self._own_broker
+        if own is None:
+            return None
+        return {own: str(self._endpoints[own])} if isinstance(answers.get(own), Reading) else {}
 
     def _in_turn(self, brokers: Collection[int]) -> Iterator[int]:
         """The brokers to ask for a second list, beginning after the one that was asked last.

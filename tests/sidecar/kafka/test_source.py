@@ -421,6 +421,20 @@ async def test_some_brokers_asked_alone(clock: Clock) -> None:
         assert [3, 1, 1] == asked
 
 
+async def test_the_own_broker_is_named_while_it_answers(clock: Clock) -> None:
+    """Its address is that of the list that it was found by; a poll of others says nothing of it."""
+    async with FakeCluster().add(3) as cluster:
+        address = admin(bootstrap(cluster))
+        async with KafkaVolumeSource(address, clock=clock, own_broker=1) as source:
+            expected = {1: f"127.0.0.1:{cluster.brokers[1].port}"}
+            assert expected == (await seen(source)).own
+            assert expected == (await seen(source, [0, 1])).own
+            assert (await seen(source, [0, 2])).own is None
+            cluster.brokers[1].twist = silent
+            assert {} == (await seen(source, [1], 0.5)).own
+            assert {} == (await seen(source, timeout_s=0.5)).own
+
+
 async def test_a_list_serves_partial_polls_for_a_minute(clock: Clock) -> None:
     """A follower that asks only its own broker, every second, does not list all of them each time.
 
