@@ -150,12 +150,16 @@ class Observation:
         membership: None when the observation is partial.
         answers: node id -> the broker's answer or failure. A whole observation has one for each
             active broker.
+        own: node id -> "host:port" of the broker beside this sidecar; empty if it was asked in vain
+            or no list has it, None if it was not asked. While it answers this sidecar, it is
+            active, whatever another sidecar lists.
     """
 
     observed_at: float
     origin: str
     membership: Membership | None
     answers: Mapping[int, Reading | Failure]
+    own: Mapping[int, str] | None = None
 
 
 class VolumeSource(Protocol):

@@ -234,7 +234,8 @@ class Board:
         tally.polled_at = self._clock()
         for broker_id, answer in observation.answers.items():
             if isinstance(answer, Failure):
-                tally.failures[answer.kind] += 1
+                # A sidecar asks its own broker even while that broker is fenced.
+                tally.failures[answer.kind] += broker_id in snapshot.memory.active
             else:
                 tally.limit_violated += _violations_read(snapshot.memory, broker_id, answer)
         if observation.membership is not None:

@@ -115,9 +115,9 @@ class Poller:
             )
             return
         self._planned = None
-        active = memory.active
-        self._asked_at = {key: at for key, at in self._asked_at.items() if key in active}
-        self._read_at = {key: at for key, at in self._read_at.items() if key in active}
+        known = {*memory.active, self.own_broker}
+        self._asked_at = {key: at for key, at in self._asked_at.items() if key in known}
+        self._read_at = {key: at for key, at in self._read_at.items() if key in known}
         self._asked_at.update(dict.fromkeys(plan.brokers, now))
         await self.poll(plan.brokers, self.timing.deadline_s)
 

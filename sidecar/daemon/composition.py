@@ -201,6 +201,7 @@ async def compose(
             settings.kafka_admin,
             clock=clock.now,
             cluster_id=lambda: cluster_id(board.snapshot.memory),
+            own_broker=settings.broker_id,
             refused=tokens.read,
         )
         contents = VolumeContents(

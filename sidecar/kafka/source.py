@@ -80,6 +80,7 @@ class KafkaVolumeSource:
         cluster_id: the id of the cluster whose volumes are remembered; None if none is known. Its
             brokers are looked for first. If only another cluster answers, the observation has its
             list and no reading.
+        own_broker: the id of the broker beside this sidecar; None if it is not known.
         refused: called when a broker refuses a login; may read the secrets again.
 
     Attributes:
@@ -95,9 +96,11 @@ class KafkaVolumeSource:
         *,
         clock: Callable[[], float],
         cluster_id: Callable[[], str | None] = lambda: None,
+        own_broker: int | None = None,
         refused: Refused = nothing_to_read,
     ) -> None:
         self._clock = clock
+        self._own_broker = own_broker
         self._cluster_id = cluster_id
         self._admin = admin
         self._former = FormerLogins()
@@ -114,7 +117,7 @@ class KafkaVolumeSource:
         self._shared: dict[int, Failure] = {}
         self._doubtful: dict[int, Failure] = {}
         self._answered: list[int] = []
-        self._reached: set[int] = set()
+        self._unreached: set[int] = set()
         self._active: set[int] = set()
         self._is_in_doubt = False
         self._turn = -1.0
@@ -145,46 +148,85 @@ class KafkaVolumeSource:
     ) -> Observation | Failure:
         """Reads the cluster once; see ``sidecar.volumes.VolumeSource``."""
         deadline = asyncio.get_running_loop().time() + timeout_s
+        others: list[ClusterList] = []
         if brokers is not None:
             is_old = self._clock() - self._listed_at >= LIST_AGAIN_S
-            if is_old or not set(brokers) <= self._reached:
-                # Another sidecar listed the brokers, or a broker may have moved since.
-                cluster = await self._pool.call_any(
-                    _DESCRIBE_CLUSTER, deadline, partial(self._read_own, [])
-                )
-                if isinstance(cluster, Failure):
-                    return self._throttles.explained(None, cluster)
-                self._use(cluster)
+            # Another sidecar listed the brokers, or a broker may have moved since.
+            if is_old or self._lacks(brokers, self._endpoints):
+                listed = await self._list(brokers, deadline, others)
+                if isinstance(listed, Failure):
+                    return listed
             answers = await self._ask(brokers, deadline)
-            return Observation(self._clock(), ORIGIN, None, answers)
-        others: list[ClusterList] = []
-        read = partial(self._read_own, others)
-        first = await self._pool.call_any(_DESCRIBE_CLUSTER, deadline, read)
-        if isinstance(first, Failure):
+            own = self._own(answers) if self._own_broker in brokers else None
+            return Observation(self._clock(), ORIGIN, None, answers, own)
+        listed = await self._list(None, deadline, others)
+        if isinstance(listed, Failure):
             if others:
                 return Observation(self._clock(), ORIGIN, others[0].membership, {})
-            return self._throttles.explained(None, first)
-        cluster, in_dispute = first, frozenset[int]()
-        self._use(cluster)
-        # A dead broker is active in an old list, and one that came back is fenced or missing there.
-        if self._is_in_doubt or first.membership.fenced or set(first.endpoints) != self._active:
-            left_s = deadline - asyncio.get_running_loop().time()
-            second = await self._pool.call_any(
-                _DESCRIBE_CLUSTER,
-                deadline - (1.0 - SECOND_LIST_SHARE) * left_s,
-                read,
-                others=self._in_turn(self._answered),
-            )
-            if not isinstance(second, Failure):
-                cluster, in_dispute = both_lists(first, second), disputed(first, second)
-                self._use(cluster)
+            return listed
+        cluster, in_dispute = listed
         answers = await self._ask(cluster.endpoints, deadline)
         self._answered = [key for key, each in answers.items() if isinstance(each, Reading)]
         self._is_in_doubt = bool(in_dispute) or len(self._answered) < len(answers)
         self._active = set(cluster.endpoints)
         membership = settled(cluster.membership, in_dispute, answers)
         answers = {key: each for key, each in answers.items() if key in membership.active}
-        return Observation(self._clock(), ORIGIN, membership, answers)
+        return Observation(self._clock(), ORIGIN, membership, answers, self._own(answers))
+
+    def _own(self, answers: Mapping[int, Reading | Failure]) -> dict[int, str] | None:
+        """The broker beside this sidecar and its address, if it answered; None if not known."""
+        own = self._own_broker
+        if own is None:
+            return None
+        return {own: str(self._endpoints[own])} if isinstance(answers.get(own), Reading) else {}
+
+    async def _list(
+        self, brokers: Collection[int] | None, deadline: float, others: list[ClusterList]
+    ) -> tuple[ClusterList, frozenset[int]] | Failure:
+        """The brokers by one list or two, and those that two lists disagree about.
+
+        Args:
+            brokers: the only brokers to ask afterwards; None for all.
+            deadline: the loop's time by which this returns.
+            others: gets the lists of other clusters.
+        """
+        read = partial(self._read_own, others)
+        first = await self._pool.call_any(_DESCRIBE_CLUSTER, deadline, read)
+        if isinstance(first, Failure):
+            return self._throttles.explained(None, first)
+        if not self._is_doubtful(first, brokers):
+            self._use(first)
+            return first, frozenset()
+        if not self._endpoints:
+            self._use(first)
+        known = self._answered if brokers is None else first.endpoints
+        left_s = deadline - asyncio.get_running_loop().time()
+        second = await self._pool.call_any(
+            _DESCRIBE_CLUSTER,
+            deadline - (1.0 - SECOND_LIST_SHARE) * left_s,
+            read,
+            others=self._in_turn(set(known) - self._unreached),
+        )
+        if isinstance(second, Failure):
+            self._use(first)
+            return first, frozenset()
+        cluster = both_lists(first, second)
+        # Not the first list before, since that may end a request to a broker that it lacks.
+        self._use(cluster)
+        return cluster, disputed(first, second)
+
+    def _is_doubtful(self, first: ClusterList, brokers: Collection[int] | None) -> bool:
+        """Whether a list may be old, so that another broker's list is needed too."""
+        if brokers is not None:
+            return self._lacks(brokers, first.endpoints)
+        # A dead broker is active in an old list, and one that came back is fenced or missing there.
+        is_own_missing = self._own_broker is not None and self._own_broker not in first.endpoints
+        has_changed = bool(first.membership.fenced) or set(first.endpoints) != self._active
+        return self._is_in_doubt or has_changed or is_own_missing
+
+    def _lacks(self, brokers: Collection[int], endpoints: Mapping[int, HostPort]) -> bool:
+        """Whether a list lacks some brokers, or they did not answer where a list had them."""
+        return not set(brokers) <= endpoints.keys() - self._unreached
 
     def _in_turn(self, brokers: Collection[int]) -> Iterator[int]:
         """The brokers to ask for a second list, beginning after the one that was asked last.
@@ -276,8 +318,9 @@ class KafkaVolumeSource:
                 [self._requests[broker_id] for broker_id in new], timeout=max(0.0, deadline - now())
             )
         answers = {broker_id: self._answer(broker_id, late.get(broker_id)) for broker_id in brokers}
-        self._reached -= answers.keys()
-        self._reached |= {key for key, each in answers.items() if isinstance(each, Reading)}
+        self._unreached -= answers.keys()
+        failed = (key for key, each in answers.items() if isinstance(each, Failure))
+        self._unreached.update(failed, shared)
         return {**answers, **shared}
 
     def _answer(self, broker_id: int, late: Reading | Failure | None) -> Reading | Failure:

@@ -3,7 +3,7 @@
 It computes no factor: ``sidecar.throttle.decision`` does that afterwards.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from sidecar.throttle.fill import LONGEST_WINDOW_S, WINDOW_S, first_fill, next_fill
@@ -20,17 +20,28 @@ def fold_in(memory: Memory, observation: Observation, rules: Rules) -> Memory:
     Answers of brokers that are not active, and readings older than the remembered one, are ignored.
     """
     now = observation.observed_at
+    own = observation.own
+    if own is None:
+        own = {
+            broker_id: address
+            for broker_id, address in memory.own.items()
+            if (state := memory.brokers.get(broker_id)) is not None
+            and state.read_at is not None
+            and is_valid(state.read_at, rules.validity_s, now)
+        }
     if observation.membership is not None:
-        memory = _with_membership(memory, observation.membership, now, rules)
+        listed = _with_own(observation.membership, own)
+        memory = _with_membership(memory, listed, now, rules)
     if memory.membership is None:
         # Without a list of brokers, it is unknown which readings count.
         return memory
+    membership = _with_own(memory.membership, own)
     brokers = dict(memory.brokers)
     # While producers are throttled, pauses can take minutes, and a rate has to span several of
     # them. So more readings are kept then (``throttle.fill``).
     retention_s = LONGEST_WINDOW_S if _may_throttle(memory) else WINDOW_S
     for broker_id, answer in observation.answers.items():
-        if broker_id not in memory.membership.active:
+        if broker_id not in membership.active:
             # For example, the answer was on its way while the broker was fenced.
             continue
         state = brokers.get(broker_id, BrokerState())
@@ -42,7 +53,7 @@ def fold_in(memory: Memory, observation: Observation, rules: Rules) -> Memory:
         # ignored, because fill rates need readings in order.
         elif state.read_at is None or answer.read_at >= state.read_at:
             brokers[broker_id] = _read(state, answer, rules, retention_s)
-    return replace(memory, brokers=brokers)
+    return replace(memory, membership=membership, brokers=brokers, own=own)
 
 
 def other_cluster(memory: Memory, observation: Observation, _validity_s: float) -> Failure | None:
@@ -127,6 +138,20 @@ def take_over(past: Memory, memory: Memory, seen: Collection[int], rules: Rules)
         contents={**past.contents, **memory.contents},
     )
     return kept if known is None or now is None else _with_membership(kept, known, now, rules)
+
+
+def _with_own(membership: Membership, own: Mapping[int, str]) -> Membership:
+    """The membership by a list and the answer of the broker beside this sidecar.
+
+    As with two lists (``sidecar.kafka.cluster_answers.settled``), that broker is active if it
+    answers, although observers may have an old list without it.
+    """
+    if own.keys() <= membership.active.keys():
+        return membership
+    fenced = membership.fenced
+    if fenced is not None:
+        fenced = {key: address for key, address in fenced.items() if key not in own}
+    return replace(membership, active={**membership.active, **own}, fenced=fenced)
 
 
 def _with_membership(memory: Memory, membership: Membership, now: float, rules: Rules) -> Memory:

@@ -234,6 +234,8 @@ class Memory:
         membership: the brokers of the cluster, by the last whole observation.
         membership_at: when that observation was made, steady seconds.
         brokers: node id -> the broker as last seen.
+        own: node id -> "host:port" of the broker beside this sidecar, while it answers this
+            sidecar; it is active even if other sidecars' lists lack it.
         fenced_seen: node id -> when a fenced broker last answered, and why it then did not; shown
             to people.
         computed: the newest computed factor; None before the first.
@@ -254,6 +256,7 @@ class Memory:
     membership: Membership | None = None
     membership_at: float | None = None
     brokers: Mapping[int, BrokerState] = field(default_factory=dict)
+    own: Mapping[int, str] = field(default_factory=dict)
     fenced_seen: Mapping[int, BrokerState] = field(default_factory=dict)
     computed: Computed | None = None
     slope: Slope | None = None

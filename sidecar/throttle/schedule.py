@@ -215,7 +215,7 @@ def next_followers_poll(
     """The next poll of a sidecar whose observers poll the cluster.
 
     It polls the brokers that the observers do not see, since they may be cut off from a broker that
-    this sidecar reaches. It always polls its own broker too.
+    this sidecar reaches. It always polls its own broker too, which observers' lists may lack.
 
     Args:
         memory: the memory, with what the observers saw.
@@ -226,9 +226,10 @@ def next_followers_poll(
     Returns:
         The poll, whose delay may be 0.0; None if no broker is known.
     """
-    due = {key: _due(key, memory, timing, polls) for key in memory.active}
-    if not due:
+    if not memory.active:
         return None
+    own = set() if polls.own_broker is None else {polls.own_broker}
+    due = {key: _due(key, memory, timing, polls) for key in memory.active.keys() | own}
     first = max(now, min(due.values()))
     brokers = frozenset(broker_id for broker_id, at in due.items() if at <= first)
     return NextPoll(first - now, brokers)
@@ -238,7 +239,7 @@ def _due(broker_id: int, memory: Memory, timing: Timing, polls: OwnPolls) -> flo
     """When a follower has to ask a broker itself, steady seconds."""
     state = memory.brokers.get(broker_id, BrokerState())
     asked_at = polls.asked_at.get(broker_id, -math.inf)
-    if state.read_at is None or _is_silent(state):
+    if broker_id not in memory.active or state.read_at is None or _is_silent(state):
         return asked_at + timing.interval_s
     is_own = broker_id == polls.own_broker
     if not is_own and state.read_at != polls.read_at.get(broker_id):

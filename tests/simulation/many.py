@@ -360,6 +360,7 @@ class Sidecar:
             KafkaAdmin(bootstrap_servers=(HostPort(f"broker-{number}", _PORT),)),
             clock=now,
             cluster_id=lambda: cluster_id(self.board.snapshot.memory),
+            own_broker=number if knows_own else None,
         )
         self.source._pool = Brokers(world, number)  # type: ignore[assignment]
         self.log = ObservationLog(f"s{number}", now)

@@ -16,7 +16,7 @@ from sidecar.throttle.memory import Memory, Override
 from sidecar.throttle.rules import Rules
 from sidecar.throttle.schedule import Release
 from sidecar.volumes import Observation
-from tests.sidecar.throttle.build import TIMED_OUT, FakeClock, reading, whole, with_rules
+from tests.sidecar.throttle.build import TIMED_OUT, FakeClock, partial, reading, whole, with_rules
 
 VALIDITY_S = 120.0
 factors = VolumeLimit(Rules(MinAvailableBytes(30), VALIDITY_S), fallback=0.5)
@@ -284,6 +284,16 @@ def test_throttles_are_counted() -> None:
         board.update(overridden(override))
         counts.append(board.tally.throttles)
     assert [0, 1, 1, 1, 2, 2, 2] == counts
+
+
+def test_a_silent_broker_that_is_no_member_is_no_failure() -> None:
+    """A sidecar asks its own broker, which may be fenced."""
+    board = Board(factors, FakeClock())
+    board.observe(whole(0.0, [reading(1, 0.0)], fenced=[2]))
+    board.observe(partial(1.0, silent=[1, 2]))
+    assert {TIMED_OUT.kind: 1} == {
+        kind: count for kind, count in board.tally.failures.items() if count
+    }
 
 
 def test_listeners_see_before_and_after() -> None:

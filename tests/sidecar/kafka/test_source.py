@@ -403,7 +403,8 @@ async def test_some_brokers_asked_alone(clock: Clock) -> None:
     """A partial observation asks only those named, at the addresses of the last list.
 
     The brokers are listed first if there is no list yet, or if one of them did not answer last.
-    Brokers 1 and 2 are asked once which cluster they belong to.
+    A second broker lists them too if the first list lacks one, such as 7. Brokers 1 and 2 are asked
+    once which cluster they belong to.
     """
     async with FakeCluster().add(3) as cluster, source_of(cluster, clock) as source:
         assert {1: None} == kinds(await seen(source, [1]))
@@ -420,7 +421,31 @@ async def test_some_brokers_asked_alone(clock: Clock) -> None:
         asked = [times_asked(each, DESCRIBE_LOG_DIRS) for each in cluster.brokers.values()]
         assert [1, 4, 1] == asked
         asked = [times_asked(each, DESCRIBE_CLUSTER) for each in cluster.brokers.values()]
-        assert [3, 1, 1] == asked
+        assert [3, 1, 2] == asked
+
+
+async def test_a_list_without_the_own_broker_is_compared_with_another(clock: Clock) -> None:
+    """Broker 0, which answers first, has an old list. The first poll knows no other broker."""
+    async with FakeCluster().add(3) as cluster:
+        cluster.brokers[0].list_of_then = {0: False, 1: False}
+        address = admin(bootstrap(cluster))
+        async with KafkaVolumeSource(address, clock=clock, own_broker=2) as source:
+            polls = [kinds(await seen(source)) for _ in range(5)]
+    assert [{0: None, 1: None, 2: None}] * 4 == polls[1:]
+
+
+async def test_the_own_broker_is_named_while_it_answers(clock: Clock) -> None:
+    """Its address is that of the list that it was found by; a poll of others says nothing of it."""
+    async with FakeCluster().add(3) as cluster:
+        address = admin(bootstrap(cluster))
+        async with KafkaVolumeSource(address, clock=clock, own_broker=1) as source:
+            expected = {1: f"127.0.0.1:{cluster.brokers[1].port}"}
+            assert expected == (await seen(source)).own
+            assert expected == (await seen(source, [0, 1])).own
+            assert (await seen(source, [0, 2])).own is None
+            cluster.brokers[1].twist = silent
+            assert {} == (await seen(source, [1], 0.5)).own
+            assert {} == (await seen(source, timeout_s=0.5)).own
 
 
 async def test_a_list_serves_partial_polls_for_a_minute(clock: Clock) -> None:
@@ -709,6 +734,60 @@ async def test_a_zone_with_old_lists_is_not_believed(
     believed = [5 in active for active, _ in polls[1:]]
     assert believed.count(True) <= 3
     assert (True, True) not in itertools.pairwise(believed)
+
+
+async def polled_alone(
+    broker_id: int, old: dict[int, bool], clock: Clock
+) -> tuple[list[FailureKind | None], int]:
+    """How polls of a broker alone end, while broker 0 has an old list, and the lists of each."""
+    async with FakeCluster().add(4) as cluster, source_of(cluster, clock) as source:
+        cluster.brokers[0].list_of_then = old
+        await seen(source, [0])
+        polls, lists = [], 0
+        for _ in range(4):
+            clock.now += 61.0
+            for broker in cluster.brokers.values():
+                broker.requests.clear()
+            polls.append(kinds(await seen(source, [broker_id]))[broker_id])
+            asked = [times_asked(each, DESCRIBE_CLUSTER) for each in cluster.brokers.values()]
+            lists = max(lists, sum(asked))
+        return polls, lists
+
+
+@pytest.mark.parametrize("old", [{0: False, 1: False, 2: False, 3: True}, {0: False, 1: False}])
+async def test_one_old_list_hides_no_broker_that_is_asked_alone(
+    old: dict[int, bool], clock: Clock
+) -> None:
+    """Broker 3 is fenced there, or missing; another broker's list has it. Two lists each time."""
+    polls, lists = await polled_alone(3, old, clock)
+    assert [None] * 4 == polls
+    # The broker that is asked is asked for its cluster once.
+    assert lists <= 3
+
+
+async def test_one_list_is_enough_for_a_broker_that_it_has(clock: Clock) -> None:
+    """It is asked over the connection of before."""
+    polls, lists = await polled_alone(1, {0: False, 1: False}, clock)
+    assert [None] * 4 == polls
+    assert lists <= 2
+
+
+async def test_a_broker_that_moved_is_found_in_spite_of_an_old_list(clock: Clock) -> None:
+    """The list of broker 0 has its old address. It did not answer there, so two lists are read."""
+    async with FakeCluster().add(3) as cluster, source_of(cluster, clock) as source:
+        await seen(source, [1])
+        old = dict(cluster.brokers[0].answers)
+        await cluster.brokers[1].stop()
+        cluster.brokers[1].port = free_port().port
+        await cluster.brokers[1].start()
+        cluster.forget_answers()
+        cluster.brokers[0].answers.update(old)
+        polls = []
+        for _ in range(4):
+            clock.now += 1.0
+            polls.append(kinds(await seen(source, [1]))[1])
+    assert FailureKind.CONNECT == polls[0]
+    assert None in polls[1:3]
 
 
 async def test_one_list_is_enough_while_all_brokers_answer(clock: Clock) -> None:

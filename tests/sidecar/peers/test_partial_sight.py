@@ -42,12 +42,14 @@ class World:
     Attributes:
         available: broker -> available bytes of its volume; 100 is the limit.
         cut: (sidecar, broker) of which nothing passes.
+        unlisted: (sidecar, broker) if the lists that it gets lack the broker.
         requests: (sidecar, broker) -> how often it was asked for its volumes.
     """
 
     def __init__(self, *, knows_own_broker: bool = False) -> None:
         self.available = dict.fromkeys(range(BROKERS), 500)
         self.cut: set[tuple[int, int]] = set()
+        self.unlisted: set[tuple[int, int]] = set()
         self.requests: Counter[tuple[int, int]] = Counter()
         self.urls = [f"http://sidecar-{number}" for number in range(BROKERS)]
         self.logs = [ObservationLog(f"s{number}", now) for number in range(BROKERS)]
@@ -139,7 +141,8 @@ class Source:
         world, asked_at = self._world, now()
         await asyncio.sleep(0.01)
         answers: dict[int, Reading | Failure] = {}
-        for broker in range(BROKERS) if brokers is None else brokers:
+        listed = [each for each in range(BROKERS) if (self._number, each) not in world.unlisted]
+        for broker in listed if brokers is None else brokers:
             world.requests[self._number, broker] += 1
             volume = Volume(broker, "/d", 1000, world.available[broker])
             is_cut = (self._number, broker) in world.cut
@@ -150,9 +153,12 @@ class Source:
             )
         if any(isinstance(each, Failure) for each in answers.values()):
             await asyncio.sleep(timeout_s - 0.02)
-        hosts = {broker: f"broker-{broker}:9092" for broker in range(BROKERS)}
+        hosts = {broker: f"broker-{broker}:9092" for broker in listed}
         members = Membership("A", hosts, {}) if brokers is None else None
-        return Observation(now(), "poll", members, answers)
+        own = self._number
+        is_seen = isinstance(answers.get(own), Reading)
+        seen = {own: hosts[own]} if is_seen else {} if own in answers else None
+        return Observation(now(), "poll", members, answers, seen)
 
 
 async def _one(url: str) -> list[str]:
@@ -215,3 +221,53 @@ async def test_followers_leave_brokers_alone_that_observers_see() -> None:
     world.requests.clear()
     await asyncio.sleep(10 * INTERVAL_S)
     assert set(world.observing) == {number for number, _ in world.requests}
+
+
+async def test_a_follower_sees_its_own_broker_in_spite_of_an_old_list() -> None:
+    """Observers have lists without the newest broker, which is full; its own sidecar throttles.
+
+    That sidecar is not told otherwise by the next lists, until its broker does not answer.
+    """
+    world = World(knows_own_broker=True)
+    own = world.following[-1]
+    world.unlisted = {(each, own) for each in world.observing}
+    world.available[own] = 50
+    world.start()
+    await asyncio.sleep(2 * INTERVAL_S)
+    board = world.boards[own]
+    generation = board.snapshot.generation
+    for _ in range(30):
+        assert 0.0 == world.factors()[own]
+        assert own in board.snapshot.memory.active
+        await asyncio.sleep(INTERVAL_S / 7)
+    assert generation == board.snapshot.generation
+    world.available[own] = 500
+    await asyncio.sleep(10.0)
+    assert 1.0 == world.factors()[own]
+    # Nobody knows it, and it does not answer, so it is no member.
+    world.cut = {(own, own)}
+    await asyncio.sleep(3 * INTERVAL_S)
+    assert own not in board.snapshot.memory.active
+    assert "observation" == board.snapshot.decision.source
+    world.requests.clear()
+    await asyncio.sleep(10 * INTERVAL_S)
+    assert 9 <= world.requests[own, own] <= 11
+    world.cut, world.available[own] = set(), 50
+    await asyncio.sleep(INTERVAL_S)
+    assert 0.0 == world.factors()[own]
+
+
+async def test_a_full_broker_that_only_its_own_sidecar_lists_is_asked_rarely_while_silent() -> None:
+    """Once in each interval, although its volume was full when last read."""
+    world = World(knows_own_broker=True)
+    own = world.following[-1]
+    world.unlisted = {(each, own) for each in world.observing}
+    world.available[own] = 50
+    world.start()
+    await asyncio.sleep(2 * INTERVAL_S)
+    world.cut = {(own, own)}
+    await asyncio.sleep(2 * INTERVAL_S)
+    world.requests.clear()
+    await asyncio.sleep(2 * INTERVAL_S)
+    assert 0.0 == world.factors()[own]
+    assert 1 <= world.requests[own, own] <= 2

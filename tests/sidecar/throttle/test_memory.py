@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.throttle.fold import fold_in
+from sidecar.throttle.fold import fold_in, forget
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Computed, Memory, Override, VolumeState
 from sidecar.throttle.rules import Rules
@@ -18,9 +18,9 @@ VALIDITY_S = 120.0
 REFUSED = Failure(FailureKind.CONNECT, "nothing listens")
 
 
-def after(*observations: Observation, limit: Limit = LIMIT) -> Memory:
+def after(*observations: Observation, limit: Limit = LIMIT, before: Memory | None = None) -> Memory:
     """Memory after some observations."""
-    memory = Memory()
+    memory = before or Memory()
     for observation in observations:
         memory = fold_in(memory, observation, Rules(limit, VALIDITY_S))
     return memory
@@ -99,6 +99,33 @@ def test_answer_of_no_member_is_passed_over() -> None:
     memory = after(whole(0.0, [reading(1, 0.0)]))
     assert memory == fold_in(memory, partial(1.0, [reading(9, 1.0)]), Rules(LIMIT, VALIDITY_S))
     assert Memory() == after(partial(1.0, [reading(1, 1.0)]))
+
+
+def test_own_broker_is_a_member_while_it_answers() -> None:
+    """Other sidecars list it as fenced or not at all. It counts while its reading is valid."""
+    own = {9: "host9:9092"}
+    memory = after(
+        whole(0.0, [reading(1, 0.0)], fenced=[9]),
+        replace(partial(1.0, [reading(9, 1.0)]), own=own),
+        whole(2.0, [reading(1, 2.0)], fenced=[9]),
+        whole(3.0, [reading(1, 3.0)]),
+    )
+    assert {1, 9} == set(memory.active)
+    assert {} == memory.fenced
+    at = 1.0 + VALIDITY_S
+    late = [whole(at + after_s, [reading(1, at)]) for after_s in (0.0, 0.5)]
+    assert [{1, 9}, {1}] == [set(after(each, before=memory).active) for each in late]
+    silent, gone = replace(partial(4.0, silent=[9]), own={}), whole(5.0, [reading(1, 5.0)])
+    assert {1} == set(after(silent, gone, before=memory).active)
+
+
+def test_own_broker_is_a_member_after_operator_forgot_it() -> None:
+    """Its last reading is gone, and its next answer counts."""
+    seen = replace(partial(1.0, [reading(9, 1.0)]), own={9: "host9:9092"})
+    memory = after(whole(0.0, [reading(1, 0.0)]), seen)
+    memory = after(whole(2.0, [reading(1, 2.0)]), before=forget(memory, 9, None))
+    assert {1} == set(memory.active)
+    assert {1, 9} == set(after(seen, before=memory).active)
 
 
 def test_time_to_the_limit() -> None:

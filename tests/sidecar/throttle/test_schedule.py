@@ -291,6 +291,15 @@ def test_a_follower_polls_a_broker_at_once_that_nobody_has_asked() -> None:
     assert expected == next_followers_poll(memory, OBSERVED, 10.0, OwnPolls(None, {}, {}))
 
 
+def test_a_follower_polls_its_own_broker_that_observers_do_not_list() -> None:
+    """Once in each interval, until an answer makes it a member; before any list it polls nobody."""
+    memory = filling({1: None})
+    polls = OwnPolls(7, {1: 10.0, 7: 10.0}, {})
+    expected = NextPoll(60.0, frozenset({7}))
+    assert expected == next_followers_poll(memory, OBSERVED, 10.0, polls)
+    assert next_followers_poll(Memory(), OBSERVED, 10.0, polls) is None
+
+
 @pytest.mark.parametrize(
     ("interval_s", "expected"), [(0.1, 2.0), (1.0, 2.0), (5.0, 5.0), (10.0, 10.0), (3600.0, 10.0)]
 )
