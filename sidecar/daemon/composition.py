@@ -157,7 +157,7 @@ async def compose(
     """
     # In this order, so that no change of a file is missed.
     stamps = stamps_of(secret_files(settings))
-    settings = read_again(settings)
+    settings = read_again(settings, load)
     files = read_start_files(settings)
     machine = machine or Machine()
     clock = machine.clock

@@ -5,7 +5,8 @@ before it refuses a token. A volume of Kubernetes is followed through its symlin
 is swapped, the files behind it are others. Changed files are read when two looks in a row see the
 same, so that a certificate and its key are read together. They are checked before use: if one can't
 be used, nothing changes, and the sidecar logs it once and continues with what it read before.
-Connections that work stay. All files are read in threads of their own, since a disk may hang.
+Connections that work stay. Of a settings file, only secrets and certificates are used. All files
+are read in threads of their own, since a disk may hang.
 
 Example: cert-manager replaces ``tls.crt`` and ``tls.key`` at 0 s. The look at 1 s sees that, the
 look at 3 s reads both, and new connections use them.
@@ -152,7 +153,8 @@ class SecretFiles:
         if not settled:
             time.sleep(SETTLED_S)
         try:
-            apply = self._reload.prepare(read_again(settings), redial=False)
+            again = read_again(settings, self._reload.load)
+            apply = self._reload.prepare(again, redial=False)
             seen = _Seen(settings, stamps, apply)
         except SidecarError as error:
             seen = _Seen(settings, stamps, None, "; ".join(str(error).splitlines()))
@@ -168,8 +170,12 @@ class SecretFiles:
                 self._stay(seen.problem)
             return
         seen.apply()
+        admin = seen.settings.kafka_admin
+        mixed = () if admin is None else admin.settings_files
         changed = [
-            str(file) for file, stamp in seen.stamps.items() if stamp != self._used.get(file)
+            f"the secrets in {file}" if file in mixed else str(file)
+            for file, stamp in seen.stamps.items()
+            if stamp != self._used.get(file)
         ]
         self._used = seen.stamps
         self._problem = ""

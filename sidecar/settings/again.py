@@ -1,13 +1,15 @@
 """The part of the settings that a running daemon reads again, and the part that needs a restart.
 
 A running daemon uses new TLS material, a new password and a new token. All files but the token's
-are read here, so that later no connection reads a file.
+are read here, so that later no connection reads a file. A settings file with a secret in it is read
+again too, and only its credentials and certificates are used.
 
 Example: the file in ``kafka_admin.sasl_password_file`` has a new password: ``read_again`` returns
 the same settings with that password, and ``with_former`` adds the one before.
 """
 
 import ssl
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -28,6 +30,15 @@ _CREDENTIALS: Final = tuple(
 )
 
 
+_FROM_SETTINGS: Final = (
+    *_CREDENTIALS,
+    "ssl_truststore_location",
+    "ssl_truststore_certificates",
+    "settings_files",
+)
+"""What is used of a settings file that has changed."""
+
+
 def secret_files(settings: Settings) -> tuple[Path, ...]:
     """Return the files with secrets, certificates and keys.
 
@@ -46,19 +57,28 @@ def secret_files(settings: Settings) -> tuple[Path, ...]:
             admin.ssl_truststore_location,
             admin.ssl_keystore_location,
             admin.ssl_keystore_key_location,
+            *admin.settings_files,
         ]
     return tuple(dict.fromkeys(file for file in files if file is not None))
 
 
-def read_again(settings: Settings) -> Settings:
+def read_again(settings: Settings, load: Callable[[], Settings] | None = None) -> Settings:
     """Return the settings with the contents that the files have now.
 
+    Args:
+        settings: the settings.
+        load: loads them again, if there is a secret in a settings file; None if they are new.
+
     Raises:
-        SettingsError: the file with the password can't be read, or has no password.
+        SettingsError: the file with the password can't be read, or has no password. The settings
+            file has a mistake, or another way to log in.
     """
     admin = settings.kafka_admin
     if admin is None:
         return settings
+    if load is not None and admin.settings_files:
+        admin = _with_secrets(admin, load())
+        settings = settings.model_copy(update={"kafka_admin": admin})
     locations = (
         admin.ssl_truststore_location,
         admin.ssl_keystore_location,
@@ -76,6 +96,14 @@ def read_again(settings: Settings) -> Settings:
     if not update:
         return settings
     return settings.model_copy(update={"kafka_admin": admin.model_copy(update=update)})
+
+
+def _with_secrets(admin: KafkaAdmin, loaded: Settings) -> KafkaAdmin:
+    new = loaded.kafka_admin
+    if new is None or _way_of(new) != _way_of(admin):
+        files = ", ".join(map(str, admin.settings_files))
+        raise SettingsError((f"{files}: SIGHUP or a restart changes how the sidecar logs in",))
+    return admin.model_copy(update={name: getattr(new, name) for name in _FROM_SETTINGS})
 
 
 def _contents(file: Path | None) -> bytes | None:

@@ -5,6 +5,7 @@ Example: under ``Annotated[float, Form(duration, "duration")]`` an entry of ``30
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
@@ -24,11 +25,13 @@ class Entry:
         value: text, or a value of TOML. It may be a secret, so it is never in a repr.
         key: the key that it was written under.
         origin: "environment", "properties FILE:LINE", "toml FILE" or "command line".
+        file: the file that it was written in, if any.
     """
 
     value: object = field(repr=False)
     key: str
     origin: str
+    file: Path | None = None
 
     def __str__(self) -> str:
         return self.key if self.origin == "environment" else f"{self.key} ({self.origin})"

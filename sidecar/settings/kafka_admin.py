@@ -27,6 +27,16 @@ _FOR_USER: Final = ("sasl_username", "sasl_password", "sasl_password_file")
 _CLIENT: Final = "sasl_oauthbearer_client_credentials_client"
 _TOKEN_URL, _SCOPE = "sasl_oauthbearer_token_endpoint_url", "sasl_oauthbearer_scope"
 _FOR_CLIENT: Final = (_TOKEN_URL, f"{_CLIENT}_id", f"{_CLIENT}_secret", _SCOPE)
+_IN_SETTINGS: Final = (
+    "sasl_password",
+    "sasl_jaas_config",
+    f"{_CLIENT}_secret",
+    "ssl_truststore_certificates",
+    "ssl_keystore_certificate_chain",
+    "ssl_keystore_key",
+    "ssl_key_password",
+)
+"""The secrets and certificates that a settings file may contain."""
 _ONE_OF: Final = (
     ("ssl_keystore_certificate_chain", "ssl_keystore_location"),
     ("ssl_keystore_key", "ssl_keystore_location"),
@@ -67,7 +77,10 @@ def check_admin(
     credentials = check.sasl()
     check.store("truststore", (("ssl_truststore_certificates", "ssl_truststore_location"),), ())
     check.store("keystore", _ONE_OF, _NEEDS)
-    return check.admin.model_copy(update={**credentials, "settings_source": problems.place})
+    entries = (problems.entries.get(_PREFIX + name) for name in _IN_SETTINGS)
+    files = dict.fromkeys(entry.file for entry in entries if entry and entry.file)
+    places = {"settings_source": problems.place, "settings_files": tuple(files)}
+    return check.admin.model_copy(update={**credentials, **places})
 
 
 def unused_tls(admin: KafkaAdmin | None, problems: Problems) -> Iterator[str]:

@@ -161,6 +161,8 @@ class KafkaAdmin(BaseModel):
     """Where an operator sets these settings, for messages; not a setting itself."""
     cluster_id: str | None = None
     """The only cluster that may answer or be changed, if it is known; not a setting itself."""
+    settings_files: tuple[Path, ...] = ()
+    """The settings files with secrets or PEM text in them; not a setting itself."""
     files: PemFiles | None = Field(None, repr=False)
     """The contents of the files, if they were read already; not a setting itself."""
     former: "KafkaAdmin | None" = Field(None, repr=False)

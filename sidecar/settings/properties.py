@@ -78,7 +78,8 @@ def _pairs(kind: str, path: Path, prefix: str, source: Source) -> dict[str, Entr
     try:
         for key, value, line in parse_properties(path.read_bytes()):
             if key.startswith(prefix):
-                pairs[key.removeprefix(prefix)] = Entry(value, key, f"properties {path}:{line}")
+                origin = f"properties {path}:{line}"
+                pairs[key.removeprefix(prefix)] = Entry(value, key, origin, path)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         source.unreadable(f"the {kind} {path} can't be read: {why}")

@@ -113,7 +113,7 @@ def read_toml(path: Path) -> Source:
         source.unreadable(f"the TOML file {path} can't be read: {error}")
     known = list(map(keys.toml_key, keys.FIELDS))
     for key, value in _leaves(document, ""):
-        entry, field = Entry(value, key, f"toml {path}"), key.replace(".", "_")
+        entry, field = Entry(value, key, f"toml {path}", path), key.replace(".", "_")
         if value == {} and any(name.startswith(f"{field}_") for name in keys.FIELDS):
             continue  # a table in which nothing is set
         if other := source.entries.get(field):

@@ -156,6 +156,40 @@ async def test_the_dates_are_those_of_the_certificates_in_use(scene: Scene) -> N
     assert date == scene.credentials.expiries["kafka.admin.ssl.keystore.location"]
 
 
+async def test_a_password_in_the_settings_file_is_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Other settings there, and mistakes, change nothing."""
+    caplog.set_level(logging.INFO)
+    config = tmp_path / "sidecar.toml"
+
+    def write(password: str, more: str = "") -> None:
+        login = "security_protocol='SASL_PLAINTEXT'\nsasl_mechanism='PLAIN'\nsasl_username='ann'"
+        config.write_text(
+            f"{more}\nstorage_per_volume_limit.min_available_bytes=1\n[kafka_admin]\n{login}\n"
+            f"bootstrap_servers='kafka-1:9092'\nsasl_password='{password}'\n"
+        )
+
+    def loaded() -> Settings:
+        return load(environ={}, config=config).settings
+
+    write("old")
+    settings, part = loaded(), Part()
+    credentials = Credentials(Tokens(None, lambda: 0.0), settings.kafka_admin)
+    failures = CapabilityFailures(["part"])
+    reload = Reload(loaded, credentials, None, [part], failures, settings)
+    watch = SecretFiles(reload, stamps_of(secret_files(settings)))
+    for password, more in (("new", "mode='observe'"), ("wrong", "mistake=1"), ("newer", "")):
+        write(password, more)
+        await watch.look(settled=True)
+        await watch.look(settled=True)
+    assert ["new", "newer"] == part.passwords
+    assert "enforce" == reload.settings.mode
+    first, second, third = caplog.messages
+    assert f"read again, for new connections: the secrets in {config}" == first == third
+    assert "mistake" in second
+
+
 async def test_a_change_waits_until_two_looks_see_the_same(scene: Scene) -> None:
     """A file that is being written is not read; a refused login does not wait."""
     scene.changes(password=b"ne")

@@ -49,6 +49,57 @@ def test_all_files_with_secrets_are_named_once(tmp_path: Path) -> None:
     assert len(expected) == len(secret_files(settings))
 
 
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+PROPERTIES = "client.quota.callback.static.kafka.admin"
+
+
+def write_toml(file: Path, password: str, more: str = "") -> None:
+    """A TOML file with a password, and other settings."""
+    file.write_text(f"{more}\n[kafka_admin]\nsasl_password = '{password}'\n")
+
+
+def test_a_settings_file_is_followed_if_a_secret_is_in_it(tmp_path: Path) -> None:
+    """A password there; not if another place sets it."""
+    config = tmp_path / "sidecar.toml"
+    write_toml(config, "hunter2")
+    assert config in secret_files(loaded(LOGIN, config))
+    by_environment = {f"{ADMIN}SASL_PASSWORD": "other"}
+    assert config not in secret_files(loaded(LOGIN | by_environment, config))
+
+
+def test_a_secret_in_a_properties_file_is_read_again(tmp_path: Path) -> None:
+    """User and password are of one generation; nothing else of the file is used."""
+    file = tmp_path / "server.properties"
+
+    def found(user: str, servers: str) -> Settings:
+        file.write_text(
+            f"{PROPERTIES}.sasl.jaas.config={SCRAM} username={user} password={user}-secret;\n"
+            f"{PROPERTIES}.bootstrap.servers={servers}\n"
+        )
+        environ = LOGIN | {f"{ADMIN}SASL_MECHANISM": "SCRAM-SHA-512"}
+        environ = {name: text for name, text in environ.items() if "USERNAME" not in name}
+        good = {name: text for name, text in GOOD.items() if "SERVERS" not in name}
+        return load(environ=good | environ, properties=file).settings
+
+    settings = found("ann", "one:9092")
+    assert file in secret_files(settings)
+    admin = read_again(settings, lambda: found("bob", "two:9092")).kafka_admin
+    assert admin is not None
+    assert ("bob", SecretStr("bob-secret")) == (admin.sasl_username, admin.sasl_password)
+    assert settings.kafka_admin is not None
+    assert settings.kafka_admin.bootstrap_servers == admin.bootstrap_servers
+
+
+def test_a_settings_file_with_another_mechanism_is_refused(tmp_path: Path) -> None:
+    """Its secrets do not fit the connections of now."""
+    config = tmp_path / "sidecar.toml"
+    write_toml(config, "hunter2")
+    settings = loaded(LOGIN, config)
+    scram = LOGIN | {f"{ADMIN}SASL_MECHANISM": "SCRAM-SHA-256"}
+    with pytest.raises(SettingsError, match="SIGHUP"):
+        read_again(settings, lambda: loaded(scram, config))
+
+
 @pytest.mark.parametrize(
     ("more", "is_followed"),
     [
