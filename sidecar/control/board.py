@@ -35,7 +35,7 @@ from sidecar.throttle.rules import Rules
 from sidecar.throttle.schedule import Release
 from sidecar.throttle.user_throttles import release, throttle_users
 from sidecar.throttle.validity import is_valid
-from sidecar.volumes import Failure, FailureKind, Observation, Reading
+from sidecar.volumes import Failure, FailureKind, Observation
 
 MOST_CHANGES: Final = 1000
 """The most changes that are kept. A volume that changes every second fills this in a quarter of an
@@ -127,7 +127,7 @@ class Tally:
     Attributes:
         fallback_applied: transitions to the fallback (a start with the fallback is none).
         throttles: how often the factor fell from 1.
-        limit_violated: violating volumes, each once per observation that saw it violate.
+        limit_violated: how often a volume began to violate the limit.
         failures: polls and calls to one broker that failed, by kind.
         polled_at: when the last poll ended, however it did, steady seconds.
         succeeded_at: when the last whole poll succeeded, steady seconds.
@@ -226,6 +226,7 @@ class Board:
         Returns:
             The new snapshot.
         """
+        before = self._snapshot.memory
         snapshot = self.update(lambda memory: self._factors.fold(memory, observation))
         if self.unread:
             brokers = snapshot.memory.brokers.items()
@@ -237,7 +238,8 @@ class Board:
                 # A sidecar asks its own broker even while that broker is fenced.
                 tally.failures[answer.kind] += broker_id in snapshot.memory.active
             else:
-                tally.limit_violated += _violations_read(snapshot.memory, broker_id, answer)
+                were, are = (_violating(known, broker_id) for known in (before, snapshot.memory))
+                tally.limit_violated += len(are - were)
         if observation.membership is not None:
             failure = snapshot.memory.failure
             if failure is None:
@@ -461,12 +463,10 @@ class Board:
             self._changed = asyncio.Event()
 
 
-def _violations_read(memory: Memory, broker_id: int, reading: Reading) -> int:
-    """Count the violating volumes of a reading; 0 if the reading was ignored."""
+def _violating(memory: Memory, broker_id: int) -> set[str]:
+    """Return the log dirs of a broker that violated the limit when last read."""
     broker = memory.brokers.get(broker_id)
-    if broker is None or broker.read_at != reading.read_at:
-        return 0
-    return sum(state.violates for state in broker.volumes if state.online)
+    return set() if broker is None else {state.volume.log_dir for state in broker.violating}
 
 
 def random_id() -> str:

@@ -204,7 +204,7 @@ class _BoardCollector(Collector):
         )
         yield CounterMetricFamily(
             "kafka_throttle_limit_violated",
-            "Volumes that violate the limit, counted once in each observation.",
+            "How often a volume began to violate the limit.",
             tally.limit_violated,
         )
         failures = CounterMetricFamily(

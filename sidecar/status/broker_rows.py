@@ -13,6 +13,7 @@ from sidecar.api.views import broker_state
 from sidecar.control.board import Snapshot
 from sidecar.status.fitting import of_failed_polls, of_failure, of_reader
 from sidecar.status.moments import Moment, Now
+from sidecar.status.volume_rows import counts_unread
 from sidecar.throttle.memory import BrokerState
 from sidecar.throttle.readers import Reader, RefusalRates
 from sidecar.throttle.sizes import size
@@ -38,7 +39,8 @@ class Down:
         why: the failure in words; "" when none is known.
         since: when this failure began.
         last_seen: when the broker last answered.
-        counts: whether its last reading throttles producers until an operator forgets the broker.
+        counts: whether its last reading throttles or slows producers until an operator forgets
+            the broker.
         runbook: the runbook for its failure; "" if it has none.
     """
 
@@ -256,6 +258,8 @@ def _down(broker_id: int, address: str, snapshot: Snapshot, now: Now) -> Down:
         why=broker.failure.message if broker.failure else "",
         since=now.maybe(broker.failed_since if broker.failure else None),
         last_seen=now.maybe(broker.read_at),
-        counts=name != "active" and remembered is not None and bool(remembered.violating),
+        counts=name != "active"
+        and remembered is not None
+        and any(counts_unread(state, snapshot.rules) for state in remembered.volumes),
         runbook=of_failure(broker.failure),
     )

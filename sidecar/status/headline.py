@@ -7,6 +7,7 @@ would be throttled: ...".
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import Final, Literal
 
 from sidecar.api.views import limit_reached_at
@@ -18,7 +19,7 @@ from sidecar.throttle.fill import seconds_to
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import VolumeState
 from sidecar.throttle.readers import ReaderCounts
-from sidecar.throttle.reason import why_retained
+from sidecar.throttle.reason import low_volumes, unknown, why_retained, within
 
 Tone = Literal["free", "part", "stopped", "blind"]
 """The color: nobody, some or all producers are throttled, or the volumes can't be read."""
@@ -108,7 +109,8 @@ def sentence(snapshot: Snapshot, counts: ReaderCounts) -> str:
         would = sentence(replace(snapshot, decision=decision.shadow), counts)
         return f"{_OBSERVES} In enforce mode: {would[0].lower()}{would[1:]}"
     text = _sentence(snapshot, counts)
-    if not counts.readers and _throttles(decision):
+    is_for_nobody = _is_for_nobody(decision, counts) and not decision.users
+    if not counts.readers and _throttles(decision) and not is_for_nobody:
         text = f"{_UNREAD} With a reader, {text[0].lower()}{text[1:]}"
     if decision.stop_line_reached and len(decision.at_stop_line) > 1:
         text += f" {len(decision.at_stop_line)} volumes are affected."
@@ -134,6 +136,8 @@ def effect(factor: float, counts: ReaderCounts) -> str:
 
 def effect_of(decision: Decision, counts: ReaderCounts) -> str:
     """Describe the effect of a decision: that of the stop line, or that of its factor."""
+    if _is_for_nobody(decision, counts):
+        return "nobody is throttled"
     if decision.is_sloped:
         percent = f"{100 * decision.factor:.4g} %"
         return f"producers {counts.are} slowed to {percent} of their previous rate"
@@ -142,10 +146,17 @@ def effect_of(decision: Decision, counts: ReaderCounts) -> str:
     return effect(decision.factor, counts)
 
 
+def _is_for_nobody(decision: Decision, counts: ReaderCounts) -> bool:
+    """Whether a throttle is for no topic; a broker without an authorizer throttles everyone."""
+    return decision.topics == () and counts.authorizers == counts.readers
+
+
 def in_short(decision: Decision) -> str:
     """Describe a decision, whether or not brokers read it: "throttle producers"."""
     if decision.shadow is not None:
         return f"observe mode: {in_short(decision.shadow)}"
+    if decision.topics == ():
+        return "throttle nobody"
     if decision.stop_line_reached:
         return "refuse producers"
     if decision.factor in {0.0, 1.0}:
@@ -197,14 +208,22 @@ def _sentence(snapshot: Snapshot, counts: ReaderCounts) -> str:
     if decision.source is Source.FALLBACK:
         if snapshot.rules.limit is None:
             return f"{does}, by the fallback: {decision.reason}."
-        if snapshot.memory.computed is None:
-            return f"{does}, by the fallback: no volume has been read yet."
-        return f"{does}, by the fallback: the volumes can't be read any more."
+        memory = snapshot.memory
+        if memory.computed is None:
+            cause = unknown(memory) or "no volume has been read yet"
+            return f"{does}, by the fallback: {cause}."
+        answers = any(
+            (broker := memory.brokers.get(broker_id)) is not None and broker.failure is None
+            for broker_id in memory.active
+        )
+        what = "some volumes" if memory.failure is not None and answers else "the volumes"
+        return f"{does}, by the fallback: {what} can't be read any more."
     if decision.source is Source.OVERRIDE:
         shown = f", although {short_of(snapshot)}" if decision.violations else ""
         # An override to 0 throttles as the volumes would, so there is no "although".
         return f"{does}, by an override{shown if decision.factor > 0 else ''}."
-    return f"{does}: {_seen(snapshot)}."
+    nobody = "; no topic is known there" if _is_for_nobody(decision, counts) else ""
+    return f"{does}: {_seen(snapshot)}{nobody}."
 
 
 def _seen(snapshot: Snapshot) -> str:
@@ -214,11 +233,13 @@ def _seen(snapshot: Snapshot) -> str:
         return _short(snapshot)
     if decision.is_sloped or snapshot.rules.limit is None:
         return decision.reason
-    return f"every volume has {snapshot.rules.required_limit.within()}"
+    return within(snapshot.memory, snapshot.rules.required_limit)
 
 
 def _tone(decision: Decision, counts: ReaderCounts) -> tuple[Tone, str]:
     tone, word = _tone_of(decision.decided, counts)
+    if _is_for_nobody(decision.decided, counts):
+        tone, word = "part", "Nobody yet"
     if not counts.readers and _throttles(decision):
         return tone, "Not enforced"
     if decision.shadow is None:
@@ -276,9 +297,21 @@ def _to_do(snapshot: Snapshot, counts: ReaderCounts) -> Iterator[ToDo]:
     elif decision.violations and why_retained(snapshot.memory, worst(decision.violations)):
         text = "Check the broker and the disk of the volume, which can't be read now"
         yield ToDo(text, "brokers")
+    elif decision.is_sloped and (held := _held(snapshot)):
+        broker_id, log_dir = held.volume.broker_id, held.volume.log_dir
+        text = f"Check broker {broker_id}: the last reading of its {log_dir} slows producers"
+        if not held.online or broker_id not in snapshot.memory.active:
+            text += f". If it does not come back: throttle-sidecar forget {broker_id}"
+        yield ToDo(text if held.online else f"{text} --log-dir {quote(log_dir)}", "brokers")
     elif decision.violations:
         text = "Free space: the largest topics there, and commands that shrink them"
         yield ToDo(text, "contents-1")
+
+
+def _held(snapshot: Snapshot) -> VolumeState | None:
+    """Return the volume that decides on the factor on its slope, if its reading is old."""
+    low = low_volumes(snapshot.memory, snapshot.rules)
+    return low[0] if low and why_retained(snapshot.memory, low[0]) else None
 
 
 def _throttled_until(decision: Decision, limit: Limit, now: Now) -> list[Until]:
@@ -300,6 +333,8 @@ def _free_until(snapshot: Snapshot, now: Now) -> list[Until]:
     if snapshot.rules.limit is None:
         return [Until(_RETURNS)]
     at = limit_reached_at(snapshot)
+    if snapshot.decision.is_sloped and _held(snapshot):
+        return [Until("Until the volume is read again, or an operator forgets it.")]
     if snapshot.decision.is_sloped and at is None:
         return [Until("The factor follows the space on the volumes.")]
     if at is None:

@@ -46,7 +46,7 @@ class Row:
         fills: the fill rate; "" when it is not known.
         to_limit: when the volume reaches the limit at that rate; "" if never.
         read: the age of the reading, if the last poll did not bring it or failed; else "".
-        forget: the command to forget the volume, while it violates and is not read; else "".
+        forget: the command to forget the volume, while it counts and is not read; else "".
     """
 
     broker_id: int
@@ -156,10 +156,18 @@ def _row(listed: _ListedVolume, snapshot: Snapshot, now: Now) -> Row:
         to_limit=_to_limit(volume_state, now.now),
         read=_read(volume_state, snapshot, now),
         forget=""
-        if volume_state.online or not volume_state.violates
+        if volume_state.online or not counts_unread(volume_state, snapshot.rules)
         else f"throttle-sidecar forget {listed.broker_id} --log-dir {shlex.quote(listed.log_dir)}",
         stop_line_at=_stop_line_at(volume_state),
         soft_limit_at=_soft_limit_at(volume_state, snapshot.rules.soft_limit),
+    )
+
+
+def counts_unread(volume_state: VolumeState, rules: Rules) -> bool:
+    """Whether a volume throttles or slows producers by its last reading, while it is not read."""
+    soft_limit = rules.soft_limit
+    return volume_state.violates or (
+        soft_limit is not None and soft_limit.judge(volume_state.volume).violates
     )
 
 

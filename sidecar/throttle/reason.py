@@ -19,23 +19,11 @@ _NAMED = 3
 
 def observed(memory: Memory, violations: Sequence[VolumeState], limit: Limit) -> str:
     """The reason of a computed factor of 0.0 or 1.0."""
-    if not violations and memory.failure is not None:
-        # The last poll saw too little to compute a factor, so nothing is known of now.
-        why = memory.failure.message
-        return f"every volume had {limit.within()} when last read, and the last poll failed: {why}"
     if not violations:
         volumes = sum(len(broker.volumes) for broker in memory.brokers.values())
         brokers = len(memory.membership.active) if memory.membership else 0
-        silent = sorted(
-            broker_id
-            for broker_id in memory.active
-            if (state := memory.brokers.get(broker_id)) is not None and state.failure is not None
-        )
-        old = f"; those of {brokers_named(silent)} when last read" if silent else ""
-        return (
-            f"every volume has {limit.within()} "
-            f"({_count(volumes, 'volume')}, {_count(brokers, 'broker')}){old}"
-        )
+        known = f" ({_count(volumes, 'volume')}, {_count(brokers, 'broker')})"
+        return within(memory, limit, known)
     # The sentence has room for one volume: the fullest one, which people would look at first.
     worst = min(violations, key=lambda state: state.volume.available_ratio)
     volume = worst.volume
@@ -47,6 +35,37 @@ def observed(memory: Memory, violations: Sequence[VolumeState], limit: Limit) ->
     )
 
 
+def within(memory: Memory, limit: Limit, known: str = "") -> str:
+    """Say that no volume violates, and which readings are old.
+
+    Args:
+        memory: the memory, without a violating volume.
+        limit: the limit.
+        known: the numbers of volumes and brokers, which follow the limit.
+    """
+    if memory.failure is not None:
+        # The last poll saw too little to compute a factor, so nothing is known of now.
+        why = memory.failure.message
+        return f"every volume had {limit.within()} when last read, and the last poll failed: {why}"
+    silent = [
+        broker_id
+        for broker_id in sorted(memory.active)
+        if (state := memory.brokers.get(broker_id)) is not None and state.failure is not None
+    ]
+    if silent and len(silent) == len(memory.active):
+        return f"every volume had {limit.within()} when last read{known}, and no broker answers"
+    unread = sum(
+        not state.online
+        for broker_id in memory.active.keys() - set(silent)
+        if (broker := memory.brokers.get(broker_id)) is not None
+        for state in broker.volumes
+    )
+    old = [f"of {brokers_named(silent)}"] if silent else []
+    old += [f"of {_count(unread, 'unreadable log dir')}"] if unread else []
+    when = f"; those {' and '.join(old)} when last read" if old else ""
+    return f"every volume has {limit.within()}{known}{when}"
+
+
 def returned(memory: Memory, computed: Computed) -> str:
     """The reason of a factor that a factor source returned."""
     why = f", and its last call failed: {memory.failure.message}" if memory.failure else ""
@@ -56,17 +75,33 @@ def returned(memory: Memory, computed: Computed) -> str:
 def sloped(memory: Memory, rules: Rules) -> str:
     """The reason of a factor on the slope."""
     limit, soft_limit = rules.required_limit, rules.soft_limit or rules.required_limit
-    below = [state for state in memory.volumes() if soft_limit.judge(state.volume).violates]
+    below = low_volumes(memory, rules)
     if not below:
         return f"every volume has {soft_limit.within()} again, and the factor rises step by step"
-    nearest = min(below, key=lambda state: state.headroom_bytes)
+    nearest = below[0]
     volume = nearest.volume
+    retained = why_retained(memory, nearest)
+    then = (
+        "the factor follows that reading until the volume is read again or forgotten"
+        if retained
+        else f"the factor falls until the limit of {limit.describe()}"
+    )
     more = f"; {len(below)} volumes violate it" if len(below) > 1 else ""
     return (
         f"broker {volume.broker_id} {volume.log_dir} {soft_limit.sentence(volume, 'soft limit')}"
-        f"{why_retained(memory, nearest)}: "
-        f"the factor falls until the limit of {limit.describe()}{more}"
+        f"{retained}: {then}{more}"
     )
+
+
+def low_volumes(memory: Memory, rules: Rules) -> list[VolumeState]:
+    """The volumes at or below the soft limit, the nearest to the limit first."""
+    soft_limit = rules.soft_limit
+    low = [
+        state
+        for state in memory.volumes()
+        if soft_limit is not None and soft_limit.judge(state.volume).violates
+    ]
+    return sorted(low, key=lambda state: state.headroom_bytes)
 
 
 def stop_line_reached(volumes: Sequence[VolumeState], stop_line: Limit | None) -> str:
@@ -112,9 +147,15 @@ def fell_back(memory: Memory, now: float) -> str:
     """The reason of the fallback."""
     why = f": {memory.failure.message}" if memory.failure else ""
     if memory.computed is None:
-        return f"no observation yet{why}"
+        return f"{unknown(memory) or 'no observation yet'}{why}"
     age = now - memory.computed.computed_at
     return f"the last valid observation is {age:.0f} s old{why}"
+
+
+def unknown(memory: Memory) -> str:
+    """Say that only some volumes were read; "" if none was."""
+    is_read = any(broker.read_at is not None for broker in memory.brokers.values())
+    return "not every volume of the cluster is known" if is_read else ""
 
 
 def unseen(memory: Memory, broker_ids: Collection[int]) -> str:

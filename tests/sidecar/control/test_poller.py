@@ -330,21 +330,22 @@ class TestWhatItCounts:
         assert expected == counted
         assert it.board.tally.succeeded_at is None
 
-    async def test_each_violating_volume_once_for_each_observation_that_saw_it(self) -> None:
-        """Two of three volumes violate, twice; a remembered violation is not counted again."""
+    async def test_each_volume_that_begins_to_violate(self) -> None:
+        """Two of three volumes violate; readings that find it again, by any sidecar, count nothing."""
         full = {"/data/d0": 100, "/data/d1": 0, "/data/d2": 101}
         script = playing(
             whole(0, reading(0, 1, full), reading(0, 2, 500)),
             whole(1, reading(1, 1, full), reading(1, 2, 500)),
             whole(2, reading(2, 2, 500), failed={1: REFUSED}),
             partial(3, reading(3, 1, full)),
+            partial(4, reading(4, 1, {"/data/d0": 101, "/data/d1": 0, "/data/d2": 100})),
         )
         it = rig(script, Timing(MINUTE_S, 1.0))
         counts = []
-        for brokers in (None, None, None, frozenset({1})):
+        for brokers in (None, None, None, frozenset({1}), frozenset({1})):
             await it.poller.poll(brokers, 10.0)
             counts.append(it.board.tally.limit_violated)
-        assert [2, 4, 4, 6] == counts
+        assert [2, 2, 2, 2, 3] == counts
 
     async def test_when_it_last_polled_and_when_that_last_succeeded(self) -> None:
         """A failed poll moves only the first, and a partial one does not count as a success."""

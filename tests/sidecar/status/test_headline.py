@@ -1,15 +1,16 @@
 """The sentence for a tired person, since when it is so, and until when."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from sidecar.control.board import Board
-from sidecar.status.headline import Headline, Until, headline
+from sidecar.status.headline import Headline, ToDo, Until, headline, in_short
 from sidecar.status.moments import Moment, Now, span
 from sidecar.throttle.decision import Disabled, Shadow, VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
-from sidecar.throttle.memory import Override
+from sidecar.throttle.memory import Contents, Override
 from sidecar.throttle.readers import ReaderCounts
 from sidecar.throttle.rules import Rules
 from sidecar.throttle.slope import SlopeRules
@@ -223,6 +224,81 @@ def test_the_fallback(fallback: float, does: str, tone: str) -> None:
     later = head([free(2, 0.0, 50)], fallback=fallback, now=301.0)
     assert f"{does}, by the fallback: the volumes can't be read any more." == later.sentence
     assert {tone} == {first.tone, later.tone}
+
+
+def test_readings_that_are_old_are_told_as_old() -> None:
+    """All polls fail, no broker answers, or one of them was never read."""
+    refused = Failure(FailureKind.AUTHENTICATION, "the login was refused")
+    shown = head([free(2, 0.0, 50)], failure=refused)
+    assert (
+        "Nobody is throttled: every volume had more than 10.0 GB available when last read, and "
+        "the last poll failed: the login was refused."
+    ) == shown.sentence
+    silent = head([free(2, 0.0, 50), whole(60.0, [], silent=[2])])
+    assert silent.sentence.endswith(" available when last read, and no broker answers.")
+    one = [reading(1, 0.0, {"/d": 50 * GB}, total=100 * GB)]
+    partly = head([whole(0.0, one, silent=[2])])
+    assert (
+        "Nobody is throttled, by the fallback: not every volume of the cluster is known."
+    ) == partly.sentence
+    both = [reading(n, 0.0, {"/d": 50 * GB}, total=100 * GB) for n in (1, 2)]
+    later = [reading(1, 301.0, {"/d": 50 * GB}, total=100 * GB)]
+    expired = head([whole(0.0, both), whole(301.0, later, silent=[2])], now=301.0)
+    assert expired.sentence.endswith(", by the fallback: some volumes can't be read any more.")
+
+
+@pytest.mark.parametrize(
+    ("counts", "does", "word"),
+    [
+        (ReaderCounts(0, 0), "Nobody is throttled", "Not enforced"),
+        (ReaderCounts(2, 2), "Nobody is throttled", "Nobody yet"),
+        (ReaderCounts(2, 1), "Producers are throttled", "Throttled"),
+    ],
+)
+def test_a_throttle_for_no_topic(counts: ReaderCounts, does: str, word: str) -> None:
+    """It throttles nobody, except at a broker without the authorizer that sees topics."""
+    clock = FakeClock()
+    rules = Rules(LIMIT, VALIDITY_S)
+    board = Board(VolumeLimit(rules, 1.0, is_of_volumes=True), clock)
+    board.observe(free(2, 0.0, 50))
+    none = {(2, "/kafka/data"): Contents(frozenset(), 0.0)}
+    board.update(lambda memory: replace(memory, contents=none))
+    clock.now = 1.0
+    board.observe(free(2, 1.0, 8.1))
+    assert () == board.snapshot.decision.topics
+    shown = headline(board.snapshot, counts, Now(clock.now, wall))
+    assert shown.sentence.startswith(f"{does}: /kafka/data of broker 2 has 8.1 GB left")
+    assert word == shown.word
+    assert shown.sentence.endswith(
+        "the limit is 10.0 GB." if counts.authorizers == 1 else "; no topic is known there."
+    )
+    assert "throttle nobody" == in_short(board.snapshot.decision)
+
+
+def test_a_volume_that_is_not_read_holds_the_slope() -> None:
+    """The page names its broker, and says how it is forgotten if that does not come back."""
+    clock = FakeClock()
+    soft = SlopeRules(MinAvailableBytes(40 * GB))
+    board = Board(VolumeLimit(Rules(LIMIT, VALIDITY_S, slope=soft), 1.0), clock)
+    other = reading(1, 10.0, {"/d": 90 * GB}, total=100 * GB)
+
+    def shown(then: Observation) -> Headline:
+        clock.now = then.observed_at
+        board.observe(then)
+        return headline(board.snapshot, READ, Now(clock.now, wall))
+
+    both = [replace(other, read_at=0.0), reading(2, 0.0, {"/e f": 12 * GB}, total=100 * GB)]
+    assert () == shown(whole(0.0, both)).to_do
+    silent = shown(whole(10.0, [other], silent=[2])).to_do
+    check = "Check broker 2: the last reading of its /e f slows producers"
+    assert (ToDo(check, "brokers"),) == silent
+    offline = reading(2, 20.0, offline=["/e f"])
+    forget = f"{check}. If it does not come back: throttle-sidecar forget 2"
+    now_offline = shown(whole(20.0, [replace(other, read_at=20.0), offline])).to_do
+    assert (ToDo(f"{forget} --log-dir '/e f'", "brokers"),) == now_offline
+    fenced = shown(whole(30.0, [replace(other, read_at=30.0)], fenced=[2]))
+    assert f"{check}. If it does not come back: throttle-sidecar forget 2" in fenced.to_do[0].text
+    assert "Until the volume is read again, or an operator forgets it." == fenced.until[0].text
 
 
 def test_what_to_do() -> None:

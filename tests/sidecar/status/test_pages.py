@@ -85,6 +85,18 @@ async def test_a_fenced_broker_that_keeps_the_throttle_on() -> None:
     assert "had 5\u00a0B left" in page.text
 
 
+async def test_a_fenced_broker_that_keeps_producers_slowed() -> None:
+    """Below the soft limit, the last reading counts as well, and can be forgotten."""
+    soft = SlopeRules(MinAvailableBytes(40))
+    sidecar = FakeSidecar(factors=with_rules(FACTORS, slope=soft), ask=_nobody)
+    low = {"/d": 12}
+    sidecar.see(whole(0.0, [reading(1, 0.0, low), reading(2, 0.0, {"/e": 50})]))
+    sidecar.see(whole(1.0, [reading(2, 1.0, {"/e": 50})], fenced=[1]))
+    page = await outline(sidecar)
+    forget = "Its last reading still counts. If it does not come back: throttle-sidecar forget 1"
+    assert forget in page.words
+
+
 async def test_polls_that_fail() -> None:
     """The page says how many in a row, and why the last one did."""
     sidecar = throttled()

@@ -130,6 +130,17 @@ def test_a_full_log_dir_that_is_offline_has_the_command_that_forgets_it() -> Non
     } == {row.log_dir: row.forget for row in found}
 
 
+def test_an_offline_log_dir_below_the_soft_limit_has_the_command_too() -> None:
+    """Its last reading slows producers until it is forgotten."""
+    found, _ = rows(
+        whole(0.0, [reading(1, 0.0, {"/low": 20, "/d": 50})]),
+        whole(10.0, [reading(1, 10.0, offline=["/low", "/d"])]),
+        soft_limit=MinAvailableBytes(40),
+    )
+    commands = {"/low": "throttle-sidecar forget 1 --log-dir /low", "/d": ""}
+    assert commands == {row.log_dir: row.forget for row in found}
+
+
 def test_what_a_broker_that_is_gone_left() -> None:
     """Its reading counts, so it is shown, with its age and why."""
     found, _ = rows(

@@ -9,6 +9,7 @@ from sidecar.throttle.fold import fail
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Memory, Override
 from sidecar.throttle.rules import Rules
+from sidecar.throttle.slope import SlopeRules
 from sidecar.volumes import Failure, FailureKind, Observation, Reading
 from tests.sidecar.throttle.build import TIMED_OUT, reading, remembering, whole, with_rules
 
@@ -213,3 +214,39 @@ def test_volumes_of_silent_brokers_are_told_apart() -> None:
         "3 when last read"
     )
     assert expected == why(memory, 60.0)
+
+
+def test_only_old_readings_are_told_as_old() -> None:
+    """No broker answers any more, or a log dir with room can't be read."""
+    first = whole(0.0, [mb(1, 50), mb(2, 50)])
+    silent = after(first, whole(60.0, [], silent=[1, 2]))
+    assert (
+        "every volume had more than 40.0 MB available when last read (2 volumes, 2 brokers), and "
+        "no broker answers"
+    ) == why(silent, 60.0)
+    offline = whole(60.0, [reading(1, 60.0, offline=["/data/d0"])], silent=[2])
+    assert why(after(first, offline), 60.0).endswith(
+        "2 brokers); those of broker 2 and of 1 unreadable log dir when last read"
+    )
+
+
+def test_some_volumes_are_known() -> None:
+    """The fallback applies, since one broker was never read."""
+    partly = after(whole(0.0, [mb(1, 50)], silent=[2]))
+    begins = "not every volume of the cluster is known: neither seen nor remembered: broker 2 ("
+    assert why(partly).startswith(begins)
+
+
+def test_a_volume_that_is_not_read_holds_the_slope() -> None:
+    """The factor does not fall by itself, and the sentence says for how long it stays."""
+    sloped = with_rules(factors, slope=SlopeRules(MinAvailableBytes(60 * MB)))
+    sees = remembering(sloped)
+    now = [replace(mb(1, 63), read_at=10.0)]
+    low = whole(0.0, [mb(1, 63), mb(2, 41)])
+    assert ": the factor falls until the limit of 40.0 MB" in sloped.decide(sees(low), 0.0).reason
+    held = sloped.decide(sees(low, whole(10.0, now, fenced=[2])), 10.0)
+    assert held.is_sloped
+    assert held.reason.endswith(
+        "at or below the soft limit of 60.0 MB when last read, and the broker is fenced: the "
+        "factor follows that reading until the volume is read again or forgotten"
+    )
