@@ -236,7 +236,7 @@ class VolumeLimit:
         A whole observation without a violation, and with a member that is neither seen nor
         remembered, counts as a failed poll.
         """
-        other = other_cluster(memory, observation, self.rules.validity_s)
+        other = other_cluster(memory, observation)
         if other is not None:
             return all_failed(memory, other, observation.observed_at)
         previous_memory = memory

@@ -56,7 +56,7 @@ def fold_in(memory: Memory, observation: Observation, rules: Rules) -> Memory:
     return replace(memory, membership=membership, brokers=brokers, own=own)
 
 
-def other_cluster(memory: Memory, observation: Observation, _validity_s: float) -> Failure | None:
+def other_cluster(memory: Memory, observation: Observation) -> Failure | None:
     """Why an observation of another cluster can't be used; None if it can.
 
     Addresses change hands, and a list of addresses may lead to two clusters. So another cluster
