@@ -22,7 +22,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from aiokafka.protocol.api import Response
 
@@ -57,10 +57,11 @@ slow broker is likelier than two lost answers."""
 
 LIST_AGAIN_S = 60.0
 """How old the list may be when single brokers are asked: a follower that asks its own broker every
-second in a throttle does not ask for the list each time."""
+second in a throttle does not ask for the list each time. And how old a second list may be while the
+next one is late."""
 
 SECOND_LIST_SHARE = 0.3
-"""The part of the remaining time in which a second broker has to return its list."""
+"""The part of the remaining time in which a poll waits for a second broker's list."""
 
 GOLDEN_RATIO = 0.618034
 """Multiples of it, without their whole part, are spread evenly over 0 to 1 (Fibonacci hashing)."""
@@ -121,6 +122,9 @@ class KafkaVolumeSource:
         self._active: set[int] = set()
         self._is_in_doubt = False
         self._turn = -1.0
+        self._second: asyncio.Task[ClusterList | Failure] | None = None
+        self._compared: ClusterList | None = None
+        self._compared_at = -math.inf
         self._requests: dict[int, asyncio.Task[Reading | Failure]] = {}
         self._slow: set[int] = set()
 
@@ -195,25 +199,54 @@ class KafkaVolumeSource:
         if isinstance(first, Failure):
             return self._throttles.explained(None, first)
         if not self._is_doubtful(first, brokers):
+            self._drop_second()
             self._use(first)
             return first, frozenset()
         if not self._endpoints:
             self._use(first)
         known = self._answered if brokers is None else first.endpoints
-        left_s = deadline - asyncio.get_running_loop().time()
-        second = await self._pool.call_any(
-            _DESCRIBE_CLUSTER,
-            deadline - (1.0 - SECOND_LIST_SHARE) * left_s,
-            read,
-            others=self._in_turn(set(known) - self._unreached),
-        )
-        if isinstance(second, Failure):
+        second = await self._second_list(set(known) - self._unreached, deadline)
+        if second is None:
             self._use(first)
             return first, frozenset()
         cluster = both_lists(first, second)
         # Not the first list before, since that may end a request to a broker that it lacks.
         self._use(cluster)
         return cluster, disputed(first, second)
+
+    async def _second_list(self, known: Collection[int], deadline: float) -> ClusterList | None:
+        """The newest list of one of the brokers, perhaps a late one; None if there is none.
+
+        The request stays open for later polls. Near a limit, the deadline of a poll is shorter than
+        slow brokers need for a list.
+        """
+        now = asyncio.get_running_loop().time
+        if self._second is None:
+            self._second = asyncio.create_task(
+                self._pool.call_any(
+                    _DESCRIBE_CLUSTER,
+                    max(deadline, now() + SLOW_ANSWER_TIMEOUT_S),
+                    partial(self._read_own, []),
+                    others=self._in_turn(known),
+                ),
+                name="second list of brokers",
+            )
+        second = self._second
+        await asyncio.wait([second], timeout=SECOND_LIST_SHARE * max(0.0, deadline - now()))
+        if second.done():
+            self._second = None
+            cluster = second.result()
+            if not isinstance(cluster, Failure):
+                self._compared, self._compared_at = cluster, self._clock()
+        # Until the next one is there, the last one counts, so that brokers that two lists disagree
+        # about do not come and go.
+        return self._compared if self._clock() - self._compared_at < LIST_AGAIN_S else None
+
+    def _drop_second(self) -> None:
+        self._compared = None
+        if self._second is not None:
+            self._second.cancel()
+            self._second = None
 
     def _is_doubtful(self, first: ClusterList, brokers: Collection[int] | None) -> bool:
         """Whether a list may be old, so that another broker's list is needed too."""
@@ -264,6 +297,7 @@ class KafkaVolumeSource:
         if cluster_id != self._listed_cluster:
             # What is still to come is of the former cluster's brokers.
             gone = set(self._requests)
+            self._drop_second()
             self._listed_cluster = cluster_id
         for broker_id in gone:
             self._requests.pop(broker_id).cancel()
@@ -291,11 +325,13 @@ class KafkaVolumeSource:
 
     async def close(self) -> None:
         """Closes all connections without waiting for pending answers."""
-        pending = list(self._requests.values())
+        pending: list[asyncio.Task[Any]] = list(self._requests.values())
+        if self._second is not None:
+            pending.append(self._second)
         for task in pending:
             task.cancel()
         await asyncio.gather(*pending, return_exceptions=True)
-        self._requests = {}
+        self._requests, self._second = {}, None
         await self._pool.close()
 
     async def _ask(self, brokers: Collection[int], deadline: float) -> dict[int, Reading | Failure]:

@@ -790,6 +790,37 @@ async def test_a_broker_that_moved_is_found_in_spite_of_an_old_list(clock: Clock
     assert None in polls[1:3]
 
 
+@pytest.mark.parametrize(("takes_s", "seen_of_12"), [(0.5, 10), (2.5, 3)])
+@pytest.mark.parametrize("brokers", [None, [3]])
+async def test_a_second_list_that_is_slow_is_compared_later(
+    takes_s: float, seen_of_12: int, brokers: list[int] | None, clock: Clock
+) -> None:
+    """Only broker 0, which has an old list, answers in time; polls come each second.
+
+    In that list broker 3 is missing, and broker 2, which is dead, is active.
+    """
+    now = asyncio.get_running_loop().time
+    async with FakeCluster().add(5) as cluster, source_of(cluster, clock) as source:
+        await seen(source)
+        cluster.brokers[0].list_of_then = dict.fromkeys((0, 1, 2, 4), False)
+        await cluster.brokers[2].stop()
+        cluster.fence(2)
+        for broker_id in (1, 3, 4):
+            cluster.brokers[broker_id].takes_s = {DESCRIBE_CLUSTER: takes_s}
+        polls = []
+        clock.now += 61.0
+        for _ in range(12):
+            due, clock.now = now() + 1.0, clock.now + 1.0
+            polls.append(await seen(source, brokers, timeout_s=1.0))
+            await asyncio.sleep(max(0.0, due - now()))
+    assert sum(isinstance(each.answers.get(3), Reading) for each in polls) >= seen_of_12
+    fenced = [each.membership.fenced for each in polls if each.membership]
+    # From the first other list on, the dead one is known as such.
+    first = next((number for number, each in enumerate(fenced) if each), 0)
+    assert first <= 3
+    assert all(each is not None and {2} == set(each) for each in fenced[first:])
+
+
 async def test_one_list_is_enough_while_all_brokers_answer(clock: Clock) -> None:
     """A second one is requested only after a poll in which a broker was silent."""
     async with FakeCluster().add(3) as cluster, source_of(cluster, clock) as source:
