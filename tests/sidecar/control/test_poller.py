@@ -331,7 +331,7 @@ class TestWhatItCounts:
         assert it.board.tally.succeeded_at is None
 
     async def test_each_volume_that_begins_to_violate(self) -> None:
-        """Two of three volumes violate; readings that find it again, by any sidecar, count nothing."""
+        """Two of three volumes violate; further readings of that, by any sidecar, count nothing."""
         full = {"/data/d0": 100, "/data/d1": 0, "/data/d2": 101}
         script = playing(
             whole(0, reading(0, 1, full), reading(0, 2, 500)),
