@@ -11,7 +11,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sidecar.control.board import Board, Snapshot
@@ -34,6 +34,9 @@ _GRACE_S: Final = 1.0
 
 _HAIR_S: Final = 1e-6
 """Shorter waits than the resolution of the clock would never end."""
+
+_RENEWALS: Final = 2
+"""Observers read a broker if its last reading is not older than this number of polls."""
 
 _LOOK_S: Final = 0.25
 """How often the poller checks whether this sidecar has to poll."""
@@ -73,6 +76,8 @@ class Poller:
     # The last plan, for this memory: nothing is due before.
     _planned: Memory | None = field(default=None, init=False)
     _next_at: float = field(default=0.0, init=False)
+    # The brokers that only observers reach, and why.
+    _spots: dict[int, FailureKind] = field(default_factory=dict, init=False)
     _bug: type[Exception] | None = field(default=None, init=False)
 
     async def run(self) -> None:
@@ -162,6 +167,8 @@ class Poller:
             if isinstance(result, Failure):
                 snapshot = self.board.fail(result, partial=brokers is not None)
             else:
+                if brokers is not None and not self.is_wanted():
+                    result = self._without_blind_spots(result)
                 snapshot = self.board.observe(result)
                 self._read_at |= {
                     key: each.read_at
@@ -178,6 +185,34 @@ class Poller:
             return self.board.fail(_BUG, partial=brokers is not None)
         self._bug = None
         return snapshot
+
+    def _without_blind_spots(self, seen: Observation) -> Observation:
+        """Leave out the failures of brokers that observers read, and log each when it begins.
+
+        A follower may not reach its own broker, as a pod that can't call its own address. With each
+        reading of an observer, that failure would end and begin again.
+        """
+        brokers = self.board.snapshot.memory.brokers
+        oldest = seen.observed_at - _RENEWALS * (self.timing.interval_s + self.timing.deadline_s)
+        spots = set()
+        for broker_id, answer in seen.answers.items():
+            read_at = state.read_at if (state := brokers.get(broker_id)) else None
+            is_read = read_at not in {None, self._read_at.get(broker_id)}
+            if isinstance(answer, Failure) and is_read and (read_at or 0.0) > oldest:
+                spots.add(broker_id)
+                self.board.tally.failures[answer.kind] += 1
+                if self._spots.get(broker_id) != answer.kind:
+                    _log.warning(
+                        "broker %d: %s: %s; observers read it",
+                        broker_id,
+                        answer.kind.value,
+                        answer.message,
+                    )
+                self._spots[broker_id] = answer.kind
+            elif self._spots.pop(broker_id, None) and isinstance(answer, Reading):
+                _log.info("broker %d answers this sidecar again", broker_id)
+        answers = {key: each for key, each in seen.answers.items() if key not in spots}
+        return replace(seen, answers=answers)
 
     async def _observe(
         self, brokers: frozenset[int] | None, deadline_s: float

@@ -5,6 +5,7 @@ what sidecars send each other takes milliseconds.
 """
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Collection
 from functools import partial
@@ -13,6 +14,7 @@ import msgspec
 import pytest
 
 from sidecar.control.board import Board
+from sidecar.control.journal import log_publication
 from sidecar.control.poller import Poller
 from sidecar.peers.addresses import Addresses
 from sidecar.peers.observations import ObservationLog, ObservationPage
@@ -271,3 +273,29 @@ async def test_a_full_broker_that_only_its_own_sidecar_lists_is_asked_rarely_whi
     await asyncio.sleep(2 * INTERVAL_S)
     assert 0.0 == world.factors()[own]
     assert 1 <= world.requests[own, own] <= 2
+
+
+async def test_a_follower_that_does_not_reach_its_own_broker(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It logs that when it begins and ends, since observers read the broker, and counts each."""
+    caplog.set_level(logging.INFO)
+    world = World(knows_own_broker=True)
+    own = world.following[-1]
+    board = world.boards[own]
+    board._listeners = (log_publication,)
+    world.start()
+    await asyncio.sleep(2 * INTERVAL_S)
+    caplog.clear()
+    world.cut = {(own, own)}
+    await asyncio.sleep(10 * INTERVAL_S)
+    begins = f"broker {own}: timeout: broker {own}: no answer in time yet; observers read it"
+    assert [begins] == caplog.messages
+    assert board.snapshot.memory.brokers[own].failure is None
+    assert board.tally.failures[FailureKind.TIMEOUT] > 5
+    world.cut = set()
+    await asyncio.sleep(2 * INTERVAL_S)
+    assert [begins, f"broker {own} answers this sidecar again"] == caplog.messages
+    world.cut = {(each, own) for each in range(BROKERS)}
+    await asyncio.sleep(4 * INTERVAL_S)
+    assert board.snapshot.memory.brokers[own].failure is not None
