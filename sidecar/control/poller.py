@@ -124,7 +124,11 @@ class Poller:
         self._asked_at = {key: at for key, at in self._asked_at.items() if key in known}
         self._read_at = {key: at for key, at in self._read_at.items() if key in known}
         self._asked_at.update(dict.fromkeys(plan.brokers, now))
-        await self.poll(plan.brokers, self.timing.deadline_s)
+        # A broker that hangs must not delay the poll of another one near its limit.
+        polls = OwnPolls(self.own_broker, self._asked_at, self._read_at)
+        following = next_followers_poll(memory, self.timing, now, polls)
+        delay_s = math.inf if following is None else following.delay_s
+        await self.poll(plan.brokers, self.timing.deadline_after(delay_s))
 
     async def _wait(self, snapshot: Snapshot, whole_started: float) -> NextPoll:
         """Wait until the next poll is due, and return the brokers to ask.

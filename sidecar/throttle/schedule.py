@@ -242,15 +242,16 @@ def _due(broker_id: int, memory: Memory, timing: Timing, polls: OwnPolls) -> flo
     if broker_id not in memory.active or state.read_at is None or _is_silent(state):
         return asked_at + timing.interval_s
     is_own = broker_id == polls.own_broker
+    brokers = len(memory.active)
+    # All followers may ask a broker that no observer sees.
+    spacing_s = 0.0 if is_own else _SPACING_PER_BROKER_S * brokers
     if not is_own and state.read_at != polls.read_at.get(broker_id):
         # An observer has read it, and reads it again each interval. Its answer may be late.
-        return max(state.read_at + timing.interval_s + timing.deadline_s, asked_at)
-    # All followers may ask a broker that no observer sees.
-    brokers = len(memory.active)
+        observed_by = state.read_at + timing.interval_s + timing.deadline_s
+        return max(observed_by, asked_at + max(timing.minimum_s, spacing_s))
     asking = timing if is_own else replace(timing, observers=None)
     full_s = asking.between_polls_of_full_s(brokers)
     wait_s = timing.within(_until_needed(state, full_s, state.read_at))
-    spacing_s = 0.0 if is_own else _SPACING_PER_BROKER_S * brokers
     return asked_at + max(wait_s, spacing_s)
 
 

@@ -184,6 +184,28 @@ async def test_followers_poll_a_broker_that_no_observer_reaches() -> None:
     assert [1.0] * len(world.following) == [world.factors()[each] for each in world.following]
 
 
+@pytest.mark.parametrize("offset_s", [32.0, 36.0])
+async def test_a_broker_that_hangs_does_not_delay_its_neighbour(offset_s: float) -> None:
+    """Observers reach neither. While the first fills, the second answers nobody.
+
+    The second one is polled a few seconds before the first one reaches its limit.
+    """
+    world = World(knows_own_broker=True)
+    world.start()
+    await asyncio.sleep(2 * INTERVAL_S)
+    filling, hanging, follower = world.following
+    world.cut = {(each, filling) for each in world.observing}
+    world.cut |= {(each, hanging) for each in range(BROKERS)}
+    fills_s = 280.0 + offset_s
+    full_at = now() + fills_s
+    while now() < full_at:
+        world.available[filling] = int(101 + 399 * (full_at - now()) / fills_s)
+        await asyncio.sleep(0.25)
+    world.available[filling] = 50
+    await asyncio.sleep(2.0)
+    assert 0.0 == world.factors()[follower]
+
+
 async def test_a_follower_that_sees_more_is_not_told_otherwise() -> None:
     """The observers' failure does not hide its own reading, so nothing flaps."""
     world = World()

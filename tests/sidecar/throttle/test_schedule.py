@@ -291,6 +291,19 @@ def test_a_follower_polls_a_broker_at_once_that_nobody_has_asked() -> None:
     assert expected == next_followers_poll(memory, OBSERVED, 10.0, OwnPolls(None, {}, {}))
 
 
+@pytest.mark.parametrize(("brokers", "expected_s"), [(3, 0.1), (1000, 20.0)])
+def test_a_follower_without_observers_asks_again_after_the_spacing(
+    brokers: int, expected_s: float
+) -> None:
+    """The observers' reading is old, and its own poll at 90 s got no list of brokers."""
+    answers = [reading(key, 10.0, {"/d0": TOTAL}, total=TOTAL) for key in range(brokers)]
+    memory = factors.fold(Memory(), whole(10.0, answers))
+    polls = OwnPolls(None, dict.fromkeys(range(brokers), 90.0), {})
+    plan = next_followers_poll(memory, OBSERVED, 90.0, polls)
+    assert plan is not None
+    assert pytest.approx(expected_s) == plan.delay_s
+
+
 def test_a_follower_polls_its_own_broker_that_observers_do_not_list() -> None:
     """Once in each interval, until an answer makes it a member; before any list it polls nobody."""
     memory = filling({1: None})
