@@ -141,11 +141,17 @@ class ProducerIdCapability(Capability):
 
     def block(self) -> Block | None:
         """A notice with the number of throttled users, if there are any."""
-        count = len(user_throttles_of(self._services.board))
-        if not count:
+        board = self._services.board
+        throttled = user_throttles_of(board)
+        if not throttled:
             return None
-        users = "1 user is" if count == 1 else f"{count} users are"
-        sentence = f"{users} throttled for opening too many producer ids."
+        # Kafka enforces a request_percentage that was set, also if no broker reads the factor.
+        enforced = throttled.keys() <= self._retained.enforced_request_percentages.keys()
+        counts = board.readers.counts(board.now())
+        one = len(throttled) == 1
+        are = ("is" if one else "are") if enforced or counts.readers else "would be"
+        users = "1 user" if one else f"{len(throttled)} users"
+        sentence = f"{users} {are} throttled for opening too many producer ids."
         return Block("Producer ids", (sentence,), "/v1/producer-ids")
 
     def reload(self, settings: Settings, *, redial: bool = True) -> Callable[[], None]:

@@ -196,8 +196,7 @@ class RequestQuotaEnforcer:
     def _leave_to_operator(self, user: str, percentage: float) -> None:
         if user not in self._left:
             _log.warning(
-                "user %s is throttled by the factor alone: an operator set a request_percentage "
-                "of %g",
+                "user %s gets no request_percentage for the throttle: an operator set one of %g",
                 user,
                 percentage,
             )

@@ -81,7 +81,7 @@ _VOLUMES: Final = ShownRow(
     (
         Shown(
             "Bytes until the limit, the ten volumes with the fewest",
-            "At 0 producers are throttled.",
+            "At 0 the limit is reached.",
             (Query(f"bottomk(10, {_HEADROOM})", VOLUME),),
             unit="decbytes",
             width=12,

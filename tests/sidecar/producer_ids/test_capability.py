@@ -16,6 +16,7 @@ from sidecar.producer_ids.capability import ProducerIdCapability, _quota_calls
 from sidecar.quotas.entities import DEFAULT, Default
 from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
 from sidecar.settings import load
+from sidecar.throttle.readers import Report
 from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.api.build import FACTORS
 from tests.sidecar.kafka.servers import admin, bootstrap, failed
@@ -41,6 +42,28 @@ async def test_only_the_known_cluster_has_its_quotas_read_and_set() -> None:
         assert [None] == await alter(bob)
         assert kafka.quotas == await describe()
 
+ENVIRON = {
+    "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": "127.0.0.1:1",
+    "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": "1",
+}
+
+
+def capability_of(board: Board, environ: dict[str, str]) -> ProducerIdCapability:
+    """Without a request log or a file of quotas."""
+
+    async def persist() -> Persistence:
+        return Persistence.WRITTEN
+
+    services = Services(
+        board,
+        lambda _: 0.0,
+        Tokens(None, board.now),
+        persist,
+        None,
+        CapabilityFailures(["producer_ids"]),
+    )
+    return ProducerIdCapability(load(environ=environ).settings, services, None, None)
+
 
 @pytest.mark.looptime
 async def test_peers_alone_ask_nothing_until_the_first_quota(
@@ -59,25 +82,8 @@ async def test_peers_alone_ask_nothing_until_the_first_quota(
 
     monkeypatch.setattr(ActiveProducers, "scan", scan)
     monkeypatch.setattr(Peers, "ask", ask)
-    environ = {
-        "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": "127.0.0.1:1",
-        "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": "1",
-        "SIDECAR_PEERS": "http://127.0.0.1:1",
-    }
-    board = Board(FACTORS, asyncio.get_running_loop().time)
-
-    async def persist() -> Persistence:
-        return Persistence.WRITTEN
-
-    services = Services(
-        board,
-        lambda _: 0.0,
-        Tokens(None, board.now),
-        persist,
-        None,
-        CapabilityFailures(["producer_ids"]),
-    )
-    capability = ProducerIdCapability(load(environ=environ).settings, services, None, None)
+    environ = ENVIRON | {"SIDECAR_PEERS": "http://127.0.0.1:1"}
+    capability = capability_of(Board(FACTORS, asyncio.get_running_loop().time), environ)
     tasks = [asyncio.create_task(run()) for run in capability.tasks().values()]
     seen = []
     for rate in (None, 5.0, None):
@@ -94,3 +100,28 @@ async def test_peers_alone_ask_nothing_until_the_first_quota(
     await asyncio.gather(*tasks, return_exceptions=True)
     await capability.leave(1.0)
     assert [set(), {"brokers", "sidecars"}, set()] == seen
+
+
+@pytest.mark.parametrize(
+    ("readers", "percentages", "users"),
+    [
+        (0, {}, "1 user would be"),
+        (1, {}, "1 user is"),
+        (0, {"bob": 5.0}, "1 user is"),
+        (0, {"ann": 5.0}, "1 user would be"),
+    ],
+)
+def test_the_page_says_whether_users_are_throttled(
+    readers: int, percentages: dict[str, float], users: str
+) -> None:
+    """They are if a broker reads the factor, or if Kafka has the quota of each of them."""
+    board = Board(FACTORS, lambda: 0.0)
+    capability = capability_of(board, ENVIRON)
+    assert capability.block() is None
+    board.throttle_users("producer_ids", {"bob": (60.0, "too many")})
+    capability._retained.set_enforced_request_percentages(percentages)
+    for broker_id in range(readers):
+        board.readers.record(Report(broker_id, False, 0), None, 0.0)
+    block = capability.block()
+    assert block is not None
+    assert (f"{users} throttled for opening too many producer ids.",) == block.sentences

@@ -174,7 +174,10 @@ async def test_what_an_operator_set_is_neither_overwritten_nor_taken_away(
         await one.throttled()
         await one.user_throttles.settle()
         await one.settled_later()
-    assert 2 == sum("throttled by the factor alone" in line for line in caplog.messages)
+    assert 2 == sum(
+        "gets no request_percentage for the throttle: an operator" in line
+        for line in caplog.messages
+    )
     assert 200.0 == one.percentage
 
     two = scene()
