@@ -42,6 +42,7 @@ async def test_only_the_known_cluster_has_its_quotas_read_and_set() -> None:
         assert [None] == await alter(bob)
         assert kafka.quotas == await describe()
 
+
 ENVIRON = {
     "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": "127.0.0.1:1",
     "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": "1",
