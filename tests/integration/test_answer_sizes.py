@@ -36,14 +36,14 @@ async def answer_bytes(address: str, request: bytes) -> int:
     return length
 
 
-async def test_the_answer_to_a_poll_is_as_long_with_300_partitions_as_with_10(
+async def test_the_answer_to_a_poll_is_as_long_with_100_partitions_as_with_10(
     node: Cluster,
 ) -> None:
     """It is, if no topic is asked for; with all of them it grows."""
     address = node.brokers[0].address
     volumes_only = await answer_bytes(address, VOLUMES_ONLY)
     async with Admin(node.bootstrap) as admin:
-        for partitions in (10, 300):
+        for partitions in (10, 100):
             await admin.create_topic(f"with-{partitions}", assignment=[[0]] * partitions)
             least = volumes_only + partitions * BYTES_OF_A_PARTITION
             await seen(
