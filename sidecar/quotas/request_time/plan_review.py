@@ -77,8 +77,8 @@ class QuotasFromFile:
     """
 
     target: ClientQuotas
-    exact: bool = False
-    tenants: int = 0
+    exact: bool
+    tenants: int
 
     @property
     def requests(self) -> dict[Entity, float]:

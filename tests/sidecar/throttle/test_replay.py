@@ -39,6 +39,15 @@ def test_a_throttle_has_its_volume_and_lasts_until_there_is_space() -> None:
     assert "has 30 B of 100 B available" in episode.reason
 
 
+def test_the_fullest_volume_is_the_worst() -> None:
+    """Whichever of them was read first."""
+    replay = Replay(RULES)
+    replay.see(whole(0.0, [reading(1, 0.0, {"/d1": 20, "/d2": 15})]))
+    (episode,) = replay.episodes()
+    assert episode.worst is not None
+    assert "/d2" == episode.worst.volume.log_dir
+
+
 def test_the_last_one_may_still_be_open() -> None:
     """Its end is not known."""
     replay = replayed(FREE, (0.0, 30), (10.0, 50), (20.0, 30), (30.0, 25))

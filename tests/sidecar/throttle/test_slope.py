@@ -60,6 +60,14 @@ def test_it_begins_at_the_soft_limit_without_a_jump() -> None:
     assert 1.0 - STEP == factor(39.6 * GB, GB)
 
 
+def test_the_mean_factor_follows_while_a_rise_waits() -> None:
+    """Otherwise the rates of the wait would be compared with the factor before it."""
+    fallen = Slope(0.5, 0.5, 1.0, 90.0, 90.0, falls=True)
+    waiting = next_slope(fallen, [state(39 * GB, 0.0)], RULES, 0.5, 100.0)
+    assert waiting is not None
+    assert (0.5, True) == (waiting.factor, 0.5 < waiting.mean < 1.0)
+
+
 def test_it_ends_at_the_limit_without_a_jump() -> None:
     """A volume that does not fill is at the smallest step, just above it."""
     assert STEP == factor(10 * GB + 1, -5 * MB)
