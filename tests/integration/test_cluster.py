@@ -80,7 +80,12 @@ async def test_a_failed_log_dir_goes_offline_and_comes_back(kafka: Cluster) -> N
     admin = KafkaAdmin(bootstrap_servers=addresses(kafka.brokers[0].address))
     async with KafkaVolumeSource(admin, clock=time.monotonic) as source:
         await kafka.fail_log_dir(0, 1)
-        assert ({good}, {bad}) == await _log_dirs(source)
+        # The broker logs that it stops serving the log dir a moment before it does.
+        await seen(
+            "the log dir offline",
+            lambda: _log_dirs(source),
+            lambda log_dirs: log_dirs == ({good}, {bad}),
+        )
         assert kafka.is_running(0)
         await kafka.restore_log_dir(0, 1)
         await kafka.wait_active({0, 1})
