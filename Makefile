@@ -89,7 +89,7 @@ unit-and-spark: $(INSTALLED)
 	$(ALONE) -m '$(UNIT)'
 	$(MAKE) --no-print-directory spark
 
-brokers: $(INSTALLED)
+brokers: $(INSTALLED) $(JAR)
 	$(BIN)/pytest -m '$(ON_BROKERS) and not (versions or slow)' $(TOGETHER) tests/integration
 
 spark: $(INSTALLED)

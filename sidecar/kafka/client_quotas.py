@@ -16,6 +16,7 @@ from sidecar.kafka.client.connection import GuardedConnection
 from sidecar.kafka.client.dialler import Dialler
 from sidecar.kafka.client.failures import EXPECTED_ERRORS, other_cluster, to_failure
 from sidecar.kafka.client.one_call import query_any, refused
+from sidecar.kafka.cluster_answers import read_cluster_id
 from sidecar.kafka.cluster_messages import DescribeClusterId
 from sidecar.kafka.quota_messages import Alteration, AlterClientQuotas, DescribeClientQuotas
 from sidecar.quotas.entities import ClientQuotas, Entity, describe_parts
@@ -146,13 +147,11 @@ async def _foreign(
     """Why the broker of a connection is none of a cluster; None if it is one."""
     if cluster_id is None:
         return None
-    answer = await connection.call(DescribeClusterId())
-    if answer.error_code:
-        return refused(endpoint, "DescribeCluster", answer.error_code, None, "Describe")
+    found = read_cluster_id(await connection.call(DescribeClusterId()), endpoint)
     # A broker that has no id is no sign of another cluster.
-    if answer.cluster_id in {None, "", cluster_id}:
-        return None
-    return other_cluster(str(endpoint), answer.cluster_id, cluster_id)
+    if isinstance(found, Failure) or found in {"", cluster_id}:
+        return found if isinstance(found, Failure) else None
+    return other_cluster(str(endpoint), found, cluster_id)
 
 
 def _outcomes(

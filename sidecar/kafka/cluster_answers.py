@@ -83,6 +83,14 @@ def read_cluster(response: Response, endpoint: HostPort) -> ClusterList | Failur
     return ClusterList(membership, active, racks)
 
 
+def read_cluster_id(response: Response, endpoint: HostPort) -> str | Failure:
+    """The id in an address's answer to ``DescribeClusterId``; empty if the broker has none."""
+    if response.error_code:
+        text = f"{endpoint}: DescribeCluster returned {error_name(response.error_code)}"
+        return Failure(FailureKind.BROKER, text)
+    return response.cluster_id or ""
+
+
 def both_lists(one: ClusterList, other: ClusterList) -> ClusterList:
     """All brokers that one of two lists has as active, for the case that one is out of date.
 

@@ -79,6 +79,20 @@ async def read_quotas(admin: "KafkaAdmin") -> ClientQuotas:
     return must(await describe_client_quotas(admin))
 
 
+async def read_cluster_id(admin: "KafkaAdmin") -> str | None:
+    """The id of the brokers' cluster; None if they have none.
+
+    Raises:
+        BrokersError: no broker answered.
+    """
+    from sidecar.kafka.client.one_call import query_any  # noqa: PLC0415 - see above
+    from sidecar.kafka.cluster_answers import read_cluster_id as read  # noqa: PLC0415 - see above
+    from sidecar.kafka.cluster_messages import DescribeClusterId  # noqa: PLC0415 - see above
+
+    subject = "the id of the cluster"
+    return must(await query_any(admin, DescribeClusterId(), read, 10.0, subject)) or None
+
+
 def must(answer: "T | Failure") -> T:
     """Return the answer.
 

@@ -125,25 +125,34 @@ def sentence(snapshot: Snapshot, counts: ReaderCounts) -> str:
     return text
 
 
-def effect(factor: float, counts: ReaderCounts) -> str:
+def effect(factor: float, counts: ReaderCounts, who: str = "producers") -> str:
     """Describe the effect of a factor, such as "producers are throttled"."""
     if factor == 0.0:
-        return f"producers {counts.are} throttled"
+        return f"{who} {counts.are} throttled"
     if factor == 1.0:
         return "nobody is throttled"
-    return f"producers {counts.are} slowed to {100 * factor:.4g} % of their quotas"
+    return f"{who} {counts.are} slowed to {100 * factor:.4g} % of their quotas"
 
 
 def effect_of(decision: Decision, counts: ReaderCounts) -> str:
     """Describe the effect of a decision: that of the stop line, or that of its factor."""
     if _is_for_nobody(decision, counts):
         return "nobody is throttled"
+    who = _who(decision, counts)
     if decision.is_sloped:
         percent = f"{100 * decision.factor:.4g} %"
-        return f"producers {counts.are} slowed to {percent} of their previous rate"
+        return f"{who} {counts.are} slowed to {percent} of their previous rate"
     if decision.stop_line_reached and (counts.authorizers or not counts.readers):
-        return f"producers {counts.are} refused"
-    return effect(decision.factor, counts)
+        return f"{who} {counts.are} refused"
+    return effect(decision.factor, counts, who)
+
+
+def _who(decision: Decision, counts: ReaderCounts) -> str:
+    """Whose producers; a broker without an authorizer throttles everyone."""
+    topics = decision.topics
+    if topics is None or counts.authorizers < counts.readers:
+        return "producers"
+    return f"producers of {len(topics)} {'topic' if len(topics) == 1 else 'topics'}"
 
 
 def _is_for_nobody(decision: Decision, counts: ReaderCounts) -> bool:

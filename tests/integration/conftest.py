@@ -1,7 +1,8 @@
 """What the tests with real programs need, and the clusters and daemons that they borrow.
 
-A cluster starts when the first test of a module asks for it and ends with the module, also when
-pytest is killed (``tests/support/clusters.py``). A test asks for
+A cluster starts when the first test asks for it and ends with the last test of the process, or when
+another one needs its place, also when pytest is killed (``tests/support/clusters.py``). After each
+test it is cleaned. A test asks for
 
 - ``node``: Kafka 4.3.1, one combined node (id 0) in one JVM, with two volumes of 64 MiB;
 - ``kafka``: two brokers (0, 1) with two such volumes each, and a controller of its own;
@@ -67,21 +68,37 @@ _NEEDS: Final = {
 }
 """Fixture or file -> the mark of what it needs; ``pyproject.toml`` says what each means."""
 
+_BORROWED: Final = ("version", "secure_kafka", "obeying", "kafka", "node")
 _LONGEST: Final = ("test_enforcement", "test_throttle_times", "test_request_log")
-"""Files that come first, so that no test process waits for another's last one."""
+"""Files that come first of their kind, so that no process waits for another's last one."""
 
 
 # Before xdist's own.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test by what it needs; the longest files come first."""
-    items.sort(key=lambda item: item.path.stem not in _LONGEST)
+    """Mark each test by what it needs, and put files side by side that borrow the same cluster.
+
+    Files that start clusters of their own come first, while no borrowed one runs beside those.
+    """
+    borrowed: dict[Path, int] = {}
+    for item in items:
+        rank = _rank(item)
+        borrowed[item.path] = min(rank, borrowed.get(item.path, rank))
+    items.sort(key=lambda item: (borrowed[item.path], item.path.stem not in _LONGEST))
     for item in items:
         if not item.path.is_relative_to(Path(__file__).parent):
             continue
         fixtures = set(getattr(item, "fixturenames", ()))
         for name in sorted({*fixtures, item.path.stem} & set(_NEEDS)):
             item.add_marker(_NEEDS[name])
+
+
+def _rank(item: pytest.Item) -> int:
+    """The place of a test's cluster among the borrowed ones; -1 without one."""
+    fixtures = set(getattr(item, "fixturenames", ()))
+    if not fixtures & {"clusters", "secure_kafka"}:
+        return -1
+    return min(at for at, name in enumerate(_BORROWED) if name in fixtures)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -113,9 +130,9 @@ async def browser() -> AsyncIterator[Browser]:
         await chromium.close()
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def clusters() -> AsyncIterator[Clusters]:
-    """The module's clusters."""
+    """The clusters of this process."""
     running = Clusters()
     try:
         yield running
@@ -151,7 +168,7 @@ async def obeying(clusters: Clusters, fenced_ms: int) -> AsyncIterator[Cluster]:
         yield cluster
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def secure_kafka(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[SecureKafka]:
     """One combined node with every kind of listener and an authorizer."""
     async with secured(tmp_path_factory.mktemp("certificates")) as secure:

@@ -410,7 +410,9 @@ class Following:
         self.is_lifted = last is self._own and document is not None and document.lifts
         if last is None or document is None:
             return self._seen(self._fallback)
-        factors = replace(document.factors, leak=leak_of(self._own, words), factor=last.factor)
+        factors, leak, factor = document.factors, leak_of(self._own, words), last.factor
+        if (leak, factor) != (factors.leak, factors.factor):
+            factors = replace(factors, leak=leak, factor=factor)
         if self.is_lifted:
             return factors
         seen = self._seen(factors)

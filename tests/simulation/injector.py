@@ -377,7 +377,8 @@ class Injector:
         body = b"" if document is None else json.dumps(document).encode()
 
         async def ask() -> int | None:
-            began, process, freezes = self._world.now(), sidecar.process, sidecar.process.freezes
+            began, process = self._world.now(), sidecar.process
+            ran, freezes = process.runs, process.freezes
             bearer = {"Authorization": f"Bearer {sidecar.token}"}
             headers = {**bearer, "Content-Type": "application/json"}
             answer = await http_get(sidecar.url + path, headers, _CHANGE_S, method, body)
@@ -386,7 +387,8 @@ class Injector:
                 answer = await http_get(sidecar.url + path, headers, _CHANGE_S, method, body)
             status = None if answer is None else answer.status
             self._world.note(f"{method} {path} at {sidecar.name}: {status}")
-            if process.runs and process.freezes == freezes and not sidecar.is_stopping:
+            runs_on = ran and process.runs and process.freezes == freezes
+            if runs_on and not sidecar.is_stopping:
                 self._world.claims.changed(sidecar, self._world.now() - began)
             return status
 

@@ -84,6 +84,15 @@ def test_an_operator_is_answered(*, waits: bool, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.slow
+def test_an_operator_who_asks_a_frozen_sidecar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It answers once it is continued, and breaks no claim by that."""
+    monkeypatch.setattr(world, "_has_two_volumes", lambda _: False)
+    frozen = Fault(20.0, 20.0, Kind.SIDECAR_FROZEN, 1)
+    report = run(replace(HANGS, faults=[frozen, Fault(25.0, 10.0, Kind.OVERRIDE, 1, 1.0)]))
+    assert () == tuple(report.violations)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("waits", [False, True])
 def test_a_sidecar_starts_without_its_disk(*, waits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """It answers an operator; not if it waits for the disk, however long that takes."""

@@ -459,6 +459,7 @@ class World:
     async def _stop(self) -> None:
         for sidecar in self.sidecars.values():
             # A broken claim ends a world in the midst of faults.
+            sidecar.process.thaw()
             sidecar.disk.mend()
             self.network.answer_names(sidecar.name)
             sidecar.stop()

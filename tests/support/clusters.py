@@ -121,7 +121,7 @@ _CALLBACK: Final = {
 
 
 class Clusters:
-    """The clusters of a test module or class."""
+    """The clusters of a test process."""
 
     def __init__(self) -> None:
         self._running: dict[Kind, Cluster] = {}

@@ -23,7 +23,7 @@ from sidecar.quotas.producer_ids.throttle_signature import without_signed
 from sidecar.quotas.request_time.plan_review import PlanWarning, review_plan
 from sidecar.quotas.request_time.plan_upkeep import Watch
 from sidecar.quotas.request_time.quota_plan import Change
-from sidecar.request_time.cluster_state import read_quotas
+from sidecar.request_time.cluster_state import read_cluster_id, read_quotas
 from sidecar.request_time.quota_changes import Outcome, set_quotas
 from sidecar.request_time.tenants import Source
 
@@ -154,6 +154,10 @@ class Watcher:
         return outcome.problem is None
 
     async def _next(self, now_ms: int) -> tuple[int, tuple[Change, ...], tuple[PlanWarning, ...]]:
+        if self.admin.cluster_id is None:
+            # Later, an address may lead to another cluster, whose quotas are not to be changed.
+            cluster_id = await read_cluster_id(self.admin)
+            self.admin = self.admin.model_copy(update={"cluster_id": cluster_id})
         quotas = without_signed(await read_quotas(self.admin))
         found_percent, _ = await read_capacity(self.options, self.admin)
         capacity_percent = self.watch.capacity(found_percent, now_ms)

@@ -275,6 +275,26 @@ def test_a_throttle_for_no_topic(counts: ReaderCounts, does: str, word: str) -> 
     assert "throttle nobody" == in_short(board.snapshot.decision)
 
 
+@pytest.mark.parametrize(
+    ("topics", "counts", "does"),
+    [
+        ({"orders"}, ReaderCounts(2, 2), "Producers of 1 topic are throttled"),
+        ({"orders", "clicks"}, ReaderCounts(2, 2), "Producers of 2 topics are throttled"),
+        ({"orders", "clicks"}, ReaderCounts(2, 1), "Producers are throttled"),
+    ],
+)
+def test_a_throttle_for_some_topics(topics: set[str], counts: ReaderCounts, does: str) -> None:
+    """Others write on, unless a broker has no authorizer: it throttles everyone."""
+    clock = FakeClock()
+    board = Board(VolumeLimit(Rules(LIMIT, VALIDITY_S), 1.0, is_of_volumes=True), clock)
+    contents = {(2, "/kafka/data"): Contents(frozenset(topics), 0.0)}
+    board.update(lambda memory: replace(memory, contents=contents))
+    board.observe(free(2, 0.0, 8.1))
+    assert len(topics) == len(board.snapshot.decision.topics or ())
+    shown = headline(board.snapshot, counts, Now(clock.now, wall))
+    assert shown.sentence.startswith(f"{does}: /kafka/data of broker 2 has 8.1 GB left")
+
+
 def test_a_volume_that_is_not_read_holds_the_slope() -> None:
     """The page names its broker, and says how it is forgotten if that does not come back."""
     clock = FakeClock()

@@ -139,6 +139,30 @@ async def test_nothing_is_changed_while_it_is_not_known_who_is_there(
     assert 2 == sum("nothing is changed: " in line for line in said)
 
 
+async def test_nothing_is_changed_in_another_cluster(
+    quotas: FakeQuotas, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The address leads to another one for a while."""
+    quotas.scram = {"ann"}
+    strange = FakeQuotas(scram={"bob"})
+    async with (
+        quotas.of(FakeCluster().add(1)) as cluster,
+        strange.of(FakeCluster(cluster_id="stranger").add(1)) as stranger,
+    ):
+        it = watcher(cluster)
+        assert await it.observe(0)
+        known = it.admin
+        it.admin = known.model_copy(update={"bootstrap_servers": (address(stranger),)})
+        assert not await it.observe(STABLE_MS)
+        it.admin = known
+        assert await it.observe(2 * STABLE_MS)
+    assert {Entity("ann"): {KEY: 6400.0}} == quotas.quotas
+    assert [] == strange.requests
+    said = capsys.readouterr().err
+    assert "nothing is changed: " in said
+    assert "stranger" in said
+
+
 async def test_what_was_not_set_is_reported_and_tried_again(
     quotas: FakeQuotas, capsys: pytest.CaptureFixture[str]
 ) -> None:

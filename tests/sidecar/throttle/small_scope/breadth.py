@@ -17,7 +17,7 @@ class Visited:
 
     Attributes:
         depth: the number of events of the longest sequences.
-        states: the states, equal ones counted once.
+        states: the states after fewer events than that, equal ones counted once.
         edges: the events that were tried.
         seconds: the time on one core.
     """
@@ -30,6 +30,9 @@ class Visited:
 
 def search(scope: Scope, merged: Callable[[State, State], None] | None = None) -> Visited:
     """Visits all states within the scope's depth, and checks the claims at each edge.
+
+    What follows from a state by time alone, or by an override, is one event more: after the last
+    event it is not checked.
 
     Args:
         scope: what is searched.
@@ -47,6 +50,8 @@ def search(scope: Scope, merged: Callable[[State, State], None] | None = None) -
     visited = Visited()
     begin = time.process_time()
     while frontier and visited.depth < scope.depth:
+        visited.depth += 1
+        is_last = visited.depth == scope.depth
         following = []
         with quietly() as folded:
             for state in frontier:
@@ -57,6 +62,8 @@ def search(scope: Scope, merged: Callable[[State, State], None] | None = None) -
                     visited.edges += 1
                     try:
                         check_edge(state, after, factors, scope)
+                        if is_last:
+                            continue
                         name, after.twins = keys.key(after.memory, after.ghost, after.now)
                         if name not in known:
                             known[name] = after if merged else None
@@ -71,7 +78,6 @@ def search(scope: Scope, merged: Callable[[State, State], None] | None = None) -
         for state in following:
             assert factors.decide(state.memory, state.now).reason
         frontier = following
-        visited.depth += 1
     visited.states = len(known)
     visited.seconds = time.process_time() - begin
     return visited
