@@ -93,7 +93,7 @@ brokers: $(INSTALLED) $(JAR)
 	$(BIN)/pytest -m '$(ON_BROKERS) and not (versions or slow)' $(TOGETHER) tests/integration
 
 spark: $(INSTALLED)
-	STREAM_KILLS=1 $(BIN)/pytest -m 'spark and not (slow or broker)' tests/usage_pipeline tests/integration/test_stream.py
+	$(BIN)/pytest -m 'spark and not (slow or broker)' tests/usage_pipeline
 
 spark-all: $(INSTALLED)
 	COVERAGE_FILE=.coverage.spark RUN_KILLS=8 STREAM_KILLS=50 \
