@@ -28,7 +28,7 @@ JAVA_TESTED := $(CALLBACK)/target/kafka-3.3.2/.tested
 CLIENTS_INSTALLED := .cache/clients/.installed
 MVN := mvn --quiet --batch-mode --file $(CALLBACK)
 
-.PHONY: demo demo-pipeline chaos stop-line test test-all check lint unit unit-and-spark brokers spark spark-all others demos java java-all jar dist image arithmetic mutate simulate situations bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-clients bench-pipeline bench-pipeline-cluster bench-slope lock clean tools-demo tools-test tools-clients tools-test-all kubernetes-rules docs
+.PHONY: demo demo-pipeline chaos stop-line test test-all check lint unit unit-all brokers spark spark-all others demos java java-all jar dist image arithmetic mutate simulate situations bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-clients bench-pipeline bench-pipeline-cluster bench-slope lock clean tools-demo tools-test tools-clients tools-test-all kubernetes-rules docs
 
 # Packages and jar side by side: both wait for downloads.
 demo: tools-demo
@@ -53,7 +53,7 @@ TOGETHER := -n 2 --dist loadfile --no-loadscope-reorder
 # Tests on brokers wait for half of their time: the others run beside them.
 test: tools-test $(INSTALLED) $(JAR)
 	$(MAKE) --no-print-directory --output-sync=target --jobs lint java
-	$(MAKE) --no-print-directory --output-sync=target --jobs brokers unit-and-spark
+	$(MAKE) --no-print-directory --output-sync=target --jobs brokers unit-all spark
 
 # Spark and the others wait for other processes half of their time: side by side they take a third
 # less. Demos have deadlines and compare times: they run alone.
@@ -85,9 +85,8 @@ unit: $(INSTALLED)
 	tools/prerequisites curl promtool
 	$(ALONE) -m '$(UNIT) and not slow' --ignore=tests/sidecar/api/test_openapi.py
 
-unit-and-spark: $(INSTALLED)
+unit-all: $(INSTALLED)
 	$(ALONE) -m '$(UNIT)'
-	$(MAKE) --no-print-directory spark
 
 brokers: $(INSTALLED) $(JAR)
 	$(BIN)/pytest -m '$(ON_BROKERS) and not (versions or slow)' $(TOGETHER) tests/integration

@@ -42,4 +42,4 @@ def test_what_must_hold_holds() -> None:
     In the last one a client was told to wait for longer than the longest pause: its broker's clock
     had been set back.
     """
-    simulate("--seeds", "1,2,68204937", "--hours", "0.1", "--spacing", "30", "--jobs", "1")
+    simulate("--seeds", "1,68204937", "--hours", "0.1", "--spacing", "30", "--jobs", "1")
