@@ -83,16 +83,16 @@ lint: $(INSTALLED)
 
 unit: $(INSTALLED)
 	tools/prerequisites curl promtool
-	$(ALONE) -m '$(UNIT) and not slow' --ignore=tests/sidecar/api/test_openapi.py
+	$(ALONE) -m '$(UNIT) and not (slow or rare)' --ignore=tests/sidecar/api/test_openapi.py
 
 unit-all: $(INSTALLED)
-	$(ALONE) -m '$(UNIT)'
+	$(ALONE) -m '$(UNIT) and not rare'
 
 brokers: $(INSTALLED) $(JAR)
 	$(BIN)/pytest -m '$(ON_BROKERS) and not (versions or slow)' $(TOGETHER) tests/integration
 
 spark: $(INSTALLED)
-	$(BIN)/pytest -m 'spark and not (slow or broker)' tests/usage_pipeline
+	$(BIN)/pytest -m 'spark and not (slow or rare or broker)' tests/usage_pipeline
 
 spark-all: $(INSTALLED)
 	COVERAGE_FILE=.coverage.spark RUN_KILLS=8 STREAM_KILLS=50 \

@@ -110,6 +110,7 @@ def test_a_producer_that_was_idle_before(throttle_s: float) -> None:
         pytest.param(shared(), 600.0, 24, id="shared quota"),
     ],
 )
+@pytest.mark.rare
 def test_whom_the_ramp_costs_records(
     producers: tuple[Producer, ...], throttle_s: float, lost_mb: int
 ) -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.simulation.scope_share import share_left_free, table
 
 
-@pytest.mark.slow
+@pytest.mark.rare
 def test_the_table_is_in_the_docs() -> None:
     """Number by number."""
     assert table() in Path("docs/how-much-and-whom.md").read_text(encoding="utf-8")

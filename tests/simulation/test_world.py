@@ -22,7 +22,7 @@ def simulate(*options: str) -> str:
     return done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.rare
 def test_a_seed_has_one_trace() -> None:
     """Byte for byte, in two processes."""
     digests = [

@@ -87,6 +87,7 @@ def test_brokers_of_one_id_are_told_apart(spark: SparkSession, tmp_path: Path) -
     assert {"eu": 5, "us": 3} == counts(out, GOLD_USAGE_1S)
 
 
+@pytest.mark.rare
 def test_a_cluster_may_lack_what_others_have(spark: SparkSession, tmp_path: Path) -> None:
     """A cluster without volumes, logs or requests of the requested time stops no other."""
     logs, out = tmp_path / "logs", tmp_path / "tables"

@@ -242,6 +242,7 @@ def test_only_what_is_asked_for_is_read(spark: SparkSession, tmp_path: Path) -> 
     assert [4] == [each.available_bytes for each in stored(spark, out, SILVER_VOLUME)]
 
 
+@pytest.mark.rare
 def test_of_a_year_of_tables_the_days_that_count_are_read(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -34,7 +34,7 @@ swept(Sweep(WINDOWS, TRIED, most_retained=200), *made_up(random.Random(1), 5, 10
 """
 
 
-@pytest.mark.slow
+@pytest.mark.rare
 @pytest.mark.timeout(600)
 def test_all_that_a_run_needs_is_compiled_ahead(tmp_path: Path) -> None:
     """A worker that had to compile one more would take its seconds for each."""

@@ -27,6 +27,7 @@ def logs(tmp_path: Path) -> RequestLogs:
     return RequestLogs(str(tmp_path), Zones.parse(["4=Europe/Berlin"]), split_bytes=3_000)
 
 
+@pytest.mark.rare
 def test_parts_give_what_whole_logs_give(logs: RequestLogs) -> None:
     """Each line is a row or can't be read, once, for any parts and packing."""
     blocks = [
