@@ -98,7 +98,7 @@ def _rank(item: pytest.Item) -> int:
     fixtures = set(getattr(item, "fixturenames", ()))
     if not fixtures & {"clusters", "secure_kafka"}:
         return -1
-    return min(at for at, name in enumerate(_BORROWED) if name in fixtures)
+    return min((at for at, name in enumerate(_BORROWED) if name in fixtures), default=-1)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

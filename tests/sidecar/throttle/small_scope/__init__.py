@@ -2,8 +2,8 @@
 
 Two brokers have two volumes each. One event happens after another: a whole or a partial
 observation, a failed poll a validity later, the end of all validities, or a forget. A search in
-breadth visits every sequence of events up to a depth, and tries an override in each state. Two
-sequences are one state if no later decision can differ (``key``).
+breadth visits every sequence of events up to a depth, and tries an override after each but the last
+event. Two sequences are one state if no later decision can differ (``key``).
 
 Beside the program's memory, each state has a ``Ghost``: what each broker last answered and when,
 what was fenced since, and what an operator forgot. The claims compare each decision with the ghost
