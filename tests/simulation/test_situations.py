@@ -271,16 +271,18 @@ def test_the_summary_ends_with_what_was_not_reached() -> None:
     assert "  a release" not in never
 
 
-def test_the_seeds_that_reach_most_come_first() -> None:
-    """Then some that reach the same again; what was recorded before comes first."""
+def test_few_seeds_reach_what_is_wanted_and_most_others() -> None:
+    """What is wanted whatever it takes, and the rest within the budget."""
     runs = {
         1: (frozenset("abc"), 10.0),
         2: (frozenset("ab"), 5.0),
         3: (frozenset("c"), 5.0),
         4: (frozenset("abcd"), 50.0),
     }
-    assert ([2, 3], [1]) == chosen(runs, (), 20.0)
-    assert ([3, 2], [1]) == chosen(runs, ["c"], 20.0)
+    assert [2, 3] == chosen(runs, (), 20.0)
+    assert [3, 2] == chosen(runs, ["c"], 20.0)
+    assert [3] == chosen(runs, ["c"], 9.0)
+    assert [4] == chosen(runs, ["d"], 9.0)
 
 
 def test_worlds_that_promise_most_are_run() -> None:
