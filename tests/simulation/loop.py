@@ -180,7 +180,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     Attributes:
         now: seconds since its start.
         network: what makes connections; set before the first is made.
-        processes: all that have had a task.
+        processes: all that have had a task, in the order of their first one.
     """
 
     network: Any
@@ -191,7 +191,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._due: deque[_Handle] = deque()
         self._timers: list[tuple[float, int, _Handle]] = []
         self._numbers = count()
-        self.processes: set[Process] = set()
+        self.processes: dict[Process, None] = {}
         self.set_task_factory(_task)
 
     def end(self) -> None:
@@ -333,7 +333,7 @@ def _task(
     process = (context or copy_context()).get(_PROCESS)
     if process is not None:
         assert isinstance(loop, VirtualLoop)
-        loop.processes.add(process)
+        loop.processes[process] = None
         tasks = process.tasks
         tasks.append(task)
         if len(tasks) > 500:

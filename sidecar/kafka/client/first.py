@@ -29,20 +29,20 @@ async def first_success(
         The first success, or all failures in the order in which they happened.
     """
     waiting = iter(attempts)
-    running: set[asyncio.Task[T | Failure]] = set()
+    running: list[asyncio.Task[T | Failure]] = []
     failures: list[Failure] = []
     try:
         while True:
             attempt = next(waiting, None)
             if attempt is not None:
-                running.add(asyncio.ensure_future(attempt()))
+                running.append(asyncio.ensure_future(attempt()))
             elif not running:
                 return failures
             timeout_s = stagger_s if attempt is not None else None
-            done, running = await asyncio.wait(
-                running, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
-            )
-            for task in done:
+            await asyncio.wait(running, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            # In the order of the attempts; what ``wait`` returns is in none.
+            for task in [each for each in running if each.done()]:
+                running.remove(task)
                 result = task.result()
                 if not isinstance(result, Failure):
                     return result

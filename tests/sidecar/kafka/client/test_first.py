@@ -54,6 +54,24 @@ async def test_a_hung_one_costs_one_pause() -> None:
     assert attempts.cancelled == ["a"]
 
 
+async def test_what_fails_at_once_is_in_the_order_of_the_attempts() -> None:
+    """A message names the same failure first, whatever the addresses of objects in memory are."""
+    names = [str(number) for number in range(30)]
+    fails = asyncio.Event()
+
+    def make(name: str) -> Attempt:
+        async def attempt() -> str | Failure:
+            if name == names[-1]:
+                fails.set()
+            await fails.wait()
+            return failure(name)
+
+        return attempt
+
+    failures = await first_success([make(name) for name in names], 0.25)
+    assert names == [each.message for each in failures if isinstance(each, Failure)]
+
+
 async def test_a_slow_one_may_still_win() -> None:
     """What was started goes on: the first answers while the second hangs."""
     attempts = Attempts()
