@@ -13,7 +13,7 @@ NAMES = (
     "two sidecars have different overrides",
 )
 FULL_S = 177.0
-"""A volume of this seed's world violates from then on, for longer than the faults below."""
+"""From then on a volume of this seed's world violates, for ten seconds or so."""
 
 MADE = Plan(
     16,
