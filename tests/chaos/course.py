@@ -45,6 +45,7 @@ class Producer:
         acknowledged: bytes so far.
         longest_throttle_s: the longest throttle time that a broker reported to it.
         failed_records: those that it gave up.
+        last_failure: why the last of them was; None without any.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Producer:
     acknowledged: Series
     longest_throttle_s: float
     failed_records: int
+    last_failure: str | None = None
 
 
 @dataclass(slots=True, kw_only=True)

@@ -43,6 +43,11 @@ class Traffic(Protocol):
         ...
 
     @property
+    def last_failure(self) -> str | None:
+        """Why the last of them was; None without any."""
+        ...
+
+    @property
     def longest_throttle_s(self) -> float:
         """The longest throttle time that a broker reported."""
         ...
@@ -176,8 +181,8 @@ class Scene:
     def _as_data(self, name: str, rate: float, traffic: Traffic) -> Producer:
         # A copy: librdkafka's thread adds to it meanwhile.
         acknowledged = Series((at - self._began, value) for at, value in list(traffic.samples))
-        longest_s, failed = traffic.longest_throttle_s, traffic.failed_records
-        return Producer(name, rate, acknowledged, longest_s, failed)
+        given_up = traffic.failed_records, traffic.last_failure
+        return Producer(name, rate, acknowledged, traffic.longest_throttle_s, *given_up)
 
     def _read_logs(self, out: Path) -> None:
         """Keep the logs, and look for what none should say."""

@@ -66,6 +66,7 @@ class _Dialling:
 
     of: Diallers
     longest_throttle_s = 0.0
+    last_failure = None
 
     @property
     def acknowledged_bytes(self) -> int:

@@ -10,7 +10,16 @@ from statistics import median
 from typing import Final
 
 from tests.chaos.claims import Claim, judge
-from tests.chaos.course import Course, Return, SourceUse, Watched, blindness, crossings, returns
+from tests.chaos.course import (
+    Course,
+    Producer,
+    Return,
+    SourceUse,
+    Watched,
+    blindness,
+    crossings,
+    returns,
+)
 from tests.chaos.schedule import clock
 
 _BEFORE_S: Final = 60.0
@@ -113,11 +122,16 @@ def _producers(course: Course) -> str:
                 f"{producer.longest_throttle_s:.1f} s",
                 _back(calm),
                 _back([each for each in mine if each.disturbed]),
-                f"{producer.failed_records:,}",
+                _given_up(producer),
             ]
         )
     head = ["producer", "rate", "longest throttle time", "back to 90 %, no fault"]
     return table([*head, "back to 90 %, with a fault", "records given up"], rows)
+
+
+def _given_up(producer: Producer) -> str:
+    count = f"{producer.failed_records:,}"
+    return count if producer.last_failure is None else f"{count}; the last: {producer.last_failure}"
 
 
 def _back(found: Sequence[Return]) -> str:

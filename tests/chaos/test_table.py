@@ -9,13 +9,14 @@ from tests.chaos.table import command, report
 def test_a_good_run() -> None:
     """A row for each broker and producer; nothing is broken."""
     run = course([sample(1.0), sample(2.0, (9, 8, -9)), sample(3.0), sample(9.0)])
-    run.producers = [Producer("Java", 1e6, Series([(0.0, 0.0), (9.0, 9e6)]), 3.25, 12)]
+    run.producers = [Producer("Java", 1e6, Series([(0.0, 0.0), (9.0, 9e6)]), 3.25, 12, "late")]
     text = report(run)
     assert "| 0      | 1         | 9.0 MB" in text
     assert "| 2      | 0 " in text
     assert "| 0           | 0:02 | 0:03 | 9.0 MB" in text
     assert "| SIDECAR after 0.0 s | SIDECAR after 0.0 s |" in text
     assert "| Java     | 1.0 MB/s | 3.2 s" in text
+    assert "| 12; the last: late |" in text
     assert "BROKEN" not in text
     assert "tracebacks in logs: 0" in text
 

@@ -9,6 +9,7 @@ from sidecar.volumes import Volume
 from tests.simulation import world
 from tests.simulation.faults import Fault, Kind
 from tests.simulation.following import Following
+from tests.simulation.volumes import Volume as SimulatedVolume
 from tests.simulation.world import Plan, run
 
 pytestmark = pytest.mark.slow
@@ -38,6 +39,22 @@ def test_with_two_volumes_nothing_is_broken(plan: Plan) -> None:
     report = run(plan)
     assert () == tuple(report.violations)
     assert report.figures["releases"] > 0
+
+
+def test_both_volumes_of_a_broker_violate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the beginning: the recorded seeds never have both at once."""
+    volumes = world._volumes
+
+    def full(seed: int, broker: int, *more: Any) -> list[SimulatedVolume]:
+        made = volumes(seed, broker, *more)
+        for volume in made if broker == 1 else ():
+            volume.used_bytes = volume.total_bytes - volume.limit_bytes
+        return made
+
+    monkeypatch.setattr(world, "_volumes", full)
+    report = run(QUIET)
+    assert () == tuple(report.violations)
+    assert "two volumes of one broker violate at once" in report.reached
 
 
 def test_a_broker_that_sees_only_its_second_volume(monkeypatch: pytest.MonkeyPatch) -> None:
