@@ -63,7 +63,7 @@ test-all: tools-test-all $(INSTALLED) $(JAR) $(KUSTOMIZE)
 	$(ALONE) -m '$(UNIT)' --hypothesis-profile=thorough --cov --cov-report=
 	$(MAKE) --no-print-directory arithmetic
 	$(MAKE) --no-print-directory simulate SEEDS=$$(shuf -i 10000-999999999 -n 1) HOURS=0.1
-	REFUSAL_THROTTLES=100 $(BIN)/pytest -m '$(ON_BROKERS)' $(TOGETHER) --cov --cov-append --cov-report=
+	REFUSAL_THROTTLES=100 ROTATIONS=20 $(BIN)/pytest -m '$(ON_BROKERS)' $(TOGETHER) --cov --cov-append --cov-report=
 	$(MAKE) --no-print-directory --output-sync=target --jobs spark-all others
 	$(MAKE) --no-print-directory demos
 	$(BIN)/coverage combine --append

@@ -23,6 +23,8 @@ from tests.support.clusters import Clusters, Kind
 from tests.support.java import bean, compiled
 from tests.support.waiting import seen
 
+pytestmark = pytest.mark.slow
+
 _CHILD = """
 import asyncio, os
 from sidecar.formats.cache_folder import cache_folder

@@ -153,6 +153,7 @@ def past_the_budget(found: Sequence[Landed]) -> float:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 async def test_clients_that_dial_anew_land_the_leak_budget(refusing: Refusing) -> None:
     """Four of them do, of what pauses alone let through; after the release they land all.

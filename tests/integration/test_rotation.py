@@ -32,7 +32,7 @@ from tests.support.mounted import MountedSecret
 from tests.support.secured import SCRAM, pkcs8
 from tests.support.waiting import seen
 
-ROTATIONS: Final = int(os.environ.get("ROTATIONS", "4"))
+ROTATIONS: Final = int(os.environ.get("ROTATIONS", "2"))
 SEED: Final = int(os.environ.get("ROTATION_SEED", "1"))
 SESSION_MS: Final = 3000
 LOGINS_S: Final = 6.0

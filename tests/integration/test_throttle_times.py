@@ -10,6 +10,8 @@ from itertools import takewhile
 from statistics import median
 from time import monotonic
 
+import pytest
+
 from kafka_lab.cluster import Cluster
 from sidecar.quotas.entities import ClientQuotas, Entity, QuotaKey
 from sidecar.requestlog.line import Line
@@ -76,6 +78,7 @@ async def test_request_time(kafka: Cluster) -> None:
     assert WINDOW.window_ms == max(each.throttle_ms for each in heavy)
 
 
+@pytest.mark.slow
 async def test_request_time_is_a_lower_bound(kafka: Cluster) -> None:
     """Network threads take a part of small requests: no wait is shorter than was predicted."""
     await place(kafka, "light")

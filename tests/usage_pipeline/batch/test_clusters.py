@@ -60,6 +60,7 @@ def counts(out: Path, table: Table) -> dict[str, int]:
     return {cluster: clusters.count(cluster) for cluster in set(clusters)}
 
 
+@pytest.mark.rare
 def test_brokers_of_one_id_are_told_apart(spark: SparkSession, tmp_path: Path) -> None:
     """Each table has both clusters' rows, and a run of one does not change the other's."""
     logs, out = tmp_path / "logs", tmp_path / "tables"
