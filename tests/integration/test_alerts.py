@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import pytest_asyncio
 
 from kafka_lab.cluster import Cluster
@@ -86,6 +87,7 @@ async def test_producers_throttled_fires_and_resolves(
     )
 
 
+@pytest.mark.slow
 async def test_every_query_of_the_dashboard_is_answered(
     obeying: Cluster, scraping: Prometheus
 ) -> None:

@@ -174,6 +174,7 @@ async def sees_it_fill(daemon: Daemon) -> bool:
     return found["factor"] == 0.0 or found["seconds_to_limit"] is not None
 
 
+@pytest.mark.slow
 async def test_a_volume_that_fills_again_after_a_release_is_throttled_in_time(
     obeying: Cluster, start: Start
 ) -> None:
@@ -361,6 +362,7 @@ async def test_a_sidecar_that_only_observes_throttles_nobody(
         assert now["Regime"] in {"FREE", "RAMP"}
 
 
+@pytest.mark.slow
 async def test_producers_are_slowed_before_they_are_throttled(
     obeying: Cluster, start: Start
 ) -> None:

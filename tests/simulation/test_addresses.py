@@ -6,7 +6,7 @@ from tests.simulation import world
 from tests.simulation.faults import Fault, Kind
 from tests.simulation.world import Plan, run
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.rare
 
 OFTEN = Plan(6, 90.0)
 """Its sidecars poll often enough to meet each of the faults."""

@@ -22,7 +22,7 @@ from tests.simulation.shares import LeakBucket
 from tests.simulation.sidecars import SimulatedSidecar
 from tests.simulation.world import Plan, World, run
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.rare
 
 QUIET = Plan(6, 300.0, faults=())
 """A volume is full within 300 s, and no fault happens."""

@@ -66,7 +66,7 @@ def test_a_write_that_hangs_ends_later() -> None:
         loop.close()
 
 
-@pytest.mark.slow
+@pytest.mark.rare
 @pytest.mark.parametrize("waits", [False, True])
 def test_an_operator_is_answered(*, waits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Within two seconds; not if the answer waits for the disk, however long that takes."""
@@ -83,7 +83,7 @@ def test_an_operator_is_answered(*, waits: bool, monkeypatch: pytest.MonkeyPatch
     assert waits or not found
 
 
-@pytest.mark.slow
+@pytest.mark.rare
 def test_an_operator_who_asks_a_frozen_sidecar(monkeypatch: pytest.MonkeyPatch) -> None:
     """It answers once it is continued, and breaks no claim by that."""
     monkeypatch.setattr(world, "_has_two_volumes", lambda _: False)
@@ -92,7 +92,7 @@ def test_an_operator_who_asks_a_frozen_sidecar(monkeypatch: pytest.MonkeyPatch) 
     assert () == tuple(report.violations)
 
 
-@pytest.mark.slow
+@pytest.mark.rare
 @pytest.mark.parametrize("waits", [False, True])
 def test_a_sidecar_starts_without_its_disk(*, waits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """It answers an operator; not if it waits for the disk, however long that takes."""

@@ -14,6 +14,8 @@ from tests.simulation.many import (
     run,
 )
 
+pytestmark = pytest.mark.rare
+
 
 @pytest.mark.parametrize(
     ("seed", "scenario"),

@@ -11,7 +11,7 @@ import pytest
 
 from tests.simulation.backlog import FULL_BYTES_PER_S, MB, RECORD_BYTES, Producer, play
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.rare
 
 JAVA_S = 120.0
 """delivery.timeout.ms"""
@@ -110,7 +110,6 @@ def test_a_producer_that_was_idle_before(throttle_s: float) -> None:
         pytest.param(shared(), 600.0, 24, id="shared quota"),
     ],
 )
-@pytest.mark.rare
 def test_whom_the_ramp_costs_records(
     producers: tuple[Producer, ...], throttle_s: float, lost_mb: int
 ) -> None:

@@ -11,7 +11,7 @@ from sidecar.throttle.schedule import NextPoll, next_poll
 from tests.simulation import world
 from tests.simulation.world import Plan, run
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.rare
 
 SLOPED = Plan(8, 300.0, faults=())
 """Volumes come below the soft limit again and again, with a horizon of half an hour."""

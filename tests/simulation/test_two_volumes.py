@@ -12,7 +12,7 @@ from tests.simulation.following import Following
 from tests.simulation.volumes import Volume as SimulatedVolume
 from tests.simulation.world import Plan, run
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.rare
 
 QUIET = Plan(6, 300.0, faults=())
 """The first volume of broker 1 violates."""

@@ -11,7 +11,7 @@ from tests.simulation import world
 from tests.simulation.faults import Fault, Kind, zone_of
 from tests.simulation.world import Plan, run
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.rare
 
 ONLY_ITS_OWN = Plan(
     16, 300.0, faults=[Fault(20.0, 270.0, Kind.CUT_FROM_SOME, number, 0b100) for number in (0, 1)]
