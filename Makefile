@@ -1,6 +1,6 @@
 # make demo    a real Kafka cluster, and the throttle factor falling and rising on it
 # make check   lint, types, unit tests, the jar's own: a minute
-# make test    those, Spark's core, and brokers of one Kafka version: ten to twelve minutes
+# make test    those, Spark's core, and brokers of one Kafka version: ten minutes
 # make test-all    everything: all versions, containers, browsers, demos, coverage: an hour and a quarter
 # make arithmetic    10 million random events beside Kafka's own quota classes: two minutes at most
 # make mutate  how many mistakes in throttle/ and quotas/ no test notices: half an hour at most
@@ -50,7 +50,8 @@ ALONE := $(BIN)/pytest -n auto --dist worksteal --ignore=tests/integration
 # Two processes, each with three nodes at once, or four at most; a file's tests share their cluster.
 TOGETHER := -n 2 --dist loadfile --no-loadscope-reorder
 
-# Tests on brokers wait for half of their time: the others run beside them.
+# Tests on brokers wait for half of their time, and the longer they take, the more their clusters cost:
+# the others run beside them, in what they leave.
 test: tools-test $(INSTALLED) $(JAR)
 	$(MAKE) --no-print-directory --output-sync=target --jobs lint java
 	$(MAKE) --no-print-directory --output-sync=target --jobs brokers unit-all spark
@@ -86,13 +87,13 @@ unit: $(INSTALLED)
 	$(ALONE) -m '$(UNIT) and not (slow or rare)' --ignore=tests/sidecar/api/test_openapi.py
 
 unit-all: $(INSTALLED)
-	$(ALONE) -m '$(UNIT) and not rare'
+	nice $(ALONE) -m '$(UNIT) and not rare'
 
 brokers: $(INSTALLED) $(JAR)
 	$(BIN)/pytest -m '$(ON_BROKERS) and not (versions or slow)' $(TOGETHER) tests/integration
 
 spark: $(INSTALLED)
-	$(BIN)/pytest -m 'spark and not (slow or rare or broker)' tests/usage_pipeline
+	nice $(BIN)/pytest -m 'spark and not (slow or rare or broker)' tests/usage_pipeline
 
 spark-all: $(INSTALLED)
 	COVERAGE_FILE=.coverage.spark RUN_KILLS=8 STREAM_KILLS=50 \
