@@ -33,6 +33,7 @@ def test_a_known_schedule() -> None:
     assert KNOWN == [str(each) for each in plan(1, 90.0).faults]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spans", [USUAL, Spans((2.0, 6.0), (1.0, 2.0))])
 @pytest.mark.parametrize("duration_s", [60.0, 600.0, 3600.0])
 def test_each_fault_ends_before_the_quiet_part(duration_s: float, spans: Spans) -> None:

@@ -24,6 +24,7 @@ def services() -> Any:
     return yaml.safe_load(FILE.read_text("utf-8"))["services"]
 
 
+@pytest.mark.slow
 def test_the_specifications_schema_accepts_it() -> None:
     """The schema comes with the checker: nothing is fetched."""
     checker = Path(sys.executable).with_name("check-jsonschema")

@@ -120,6 +120,7 @@ async def test_a_failed_maven_leaves_no_folder(path: Path, tmp_path: Path) -> No
     assert [True, True] == ["--update-snapshots" in call for call in calls]
 
 
+@pytest.mark.slow
 async def test_a_hung_maven_is_ended(path: Path, tmp_path: Path) -> None:
     """It ends at the deadline, and the process is gone."""
     _tool(path, "mvn", "echo $$ > $0.pid; while :; do :; done")

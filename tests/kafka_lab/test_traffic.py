@@ -34,6 +34,7 @@ async def test_a_wrong_configuration_is_refused() -> None:
             pass
 
 
+@pytest.mark.slow
 async def test_what_is_acknowledged_is_sampled_over_time() -> None:
     """It is some ten times a second, also while nothing can be sent, in the order of time."""
     with Ports() as ports:

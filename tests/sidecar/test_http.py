@@ -203,6 +203,7 @@ async def test_the_blocking_edge_has_one_deadline_for_everything() -> None:
         await asyncio.wait_for(server.gone.wait(), 20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dead", [0, 1])
 async def test_a_dead_address_leaves_the_others_time(
     dead: int, monkeypatch: pytest.MonkeyPatch

@@ -53,6 +53,7 @@ async def test_a_request_log_is_read_while_names_hang(tmp_path: Path) -> None:
     assert (b"a",) == read.lines
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("names_hang")
 async def test_a_quota_file_is_followed_while_names_hang(tmp_path: Path) -> None:
     """A change is used."""

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from unittest.mock import patch
 
+import pytest
+
 from sidecar.throttle.decision import Decision, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes, Verdict
 from sidecar.throttle.memory import Memory
@@ -57,6 +59,7 @@ def broken(method: str, of: type, replaced: Callable[..., object], duration_s: f
     return {each.claim for each in audit(world.recorder.trace)}
 
 
+@pytest.mark.slow
 def test_a_product_that_sees_no_violation() -> None:
     """A broker throttles by its own volume then, and no other does."""
 
@@ -67,6 +70,7 @@ def test_a_product_that_sees_no_violation() -> None:
     assert found == {"a violation that a callback can know of throttles"}
 
 
+@pytest.mark.slow
 def test_a_product_that_never_releases() -> None:
     """Once it saw a violation."""
     decide, throttles = VolumeLimit.decide, set[VolumeLimit]()

@@ -223,6 +223,7 @@ async def test_decisions_with_a_stop() -> None:
     assert limit == document[0]["stop_line_violations"][0]["limit"]
 
 
+@pytest.mark.slow
 async def test_the_last_thousand_decisions() -> None:
     """Of more changes the newest 1,000 are listed, and of each at most 20 violations."""
     sidecar = FakeSidecar(factors=VolumeLimit(Rules(MinAvailableBytes(10), 1e9), 0.5))

@@ -158,6 +158,7 @@ async def test_what_does_not_come_to_its_end(
     assert sidecar.board.snapshot is before
 
 
+@pytest.mark.slow
 async def test_a_reader_that_waits_has_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither its wait nor half a head behind it counts as a request that does not come."""
     monkeypatch.setattr("sidecar.api.protocol._PATIENCE_S", 0.05)

@@ -100,6 +100,7 @@ async def test_head_sends_no_body() -> None:
         writer.close()
 
 
+@pytest.mark.slow
 async def test_a_change_reaches_waiting_readers() -> None:
     """A hundred of them get it, over real connections."""
     sidecar = FakeSidecar()
@@ -113,6 +114,7 @@ async def test_a_change_reaches_waiting_readers() -> None:
             writer.close()
 
 
+@pytest.mark.slow
 async def test_it_stops_with_a_hundred_waiting_readers() -> None:
     """All are answered, all is closed, and no socket or task is left."""
     sidecar = FakeSidecar()
@@ -135,6 +137,7 @@ async def test_it_stops_with_a_hundred_waiting_readers() -> None:
     assert before == open_sockets()
 
 
+@pytest.mark.slow
 async def test_it_stops_whatever_the_other_end_does(caplog: pytest.LogCaptureFixture) -> None:
     """Idle, half a request, half a body, an answer that nobody reads, a wait that nobody ended.
 
@@ -188,6 +191,7 @@ async def test_a_cancelled_server_leaves_nothing() -> None:
     await until(lambda: tasks == asyncio.all_tasks() and before == open_sockets())
 
 
+@pytest.mark.slow
 async def test_readers_that_go_away_leave_nothing() -> None:
     """A hundred connections are cut while they wait: their tasks end."""
     sidecar = FakeSidecar()

@@ -138,6 +138,7 @@ class TestAsking:
         (answer,) = request_all([parse_address(f"{canned.url}/b1/")], [SHOW])
         assert answer.problem is None
 
+    @pytest.mark.slow
     def test_all_are_asked_at_once(self, canned: Canned) -> None:
         """Ten that hang take one deadline, not ten, and the eleventh has its answer."""
         with saying() as hung:
@@ -149,6 +150,7 @@ class TestAsking:
         assert {True} == {str(answer.problem).startswith("no answer") for answer in silent}
         assert good.problem is None
 
+    @pytest.mark.slow
     def test_one_that_answers_a_byte_at_a_time_times_out_at_the_deadline(self) -> None:
         """Each byte comes in time, the answer never does."""
         with saying(b"HTTP/1.1 200 OK\r\nX: ", *[b"x"] * 40, pause_s=0.1) as slow:

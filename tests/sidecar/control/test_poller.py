@@ -392,6 +392,7 @@ class TestPartialPolls:
         gaps = [later.at - earlier.at for earlier, later in pairwise(it.source.calls)]
         assert 1.0 <= min(gaps)
 
+    @pytest.mark.slow
     async def test_what_it_says_alone_is_published(self) -> None:
         """The limit is seen within the minimum of 1 s, though whole polls are 20 s apart."""
         it = rig(self.answer, Timing(MINUTE_S, 1.0))
@@ -463,6 +464,7 @@ class TestTheProposalsLife:
         assert 1 == it.board.tally.fallback_applied
 
 
+@pytest.mark.slow
 async def test_it_waits_while_others_poll_for_it() -> None:
     """Its first poll after that is a whole one, at once, and it says when the next is to come."""
 

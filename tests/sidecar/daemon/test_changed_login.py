@@ -147,6 +147,7 @@ async def test_files_that_follow_before_the_first_login(scene: Scene) -> None:
     assert await scene.poll() is None
 
 
+@pytest.mark.slow
 async def test_a_file_that_follows_brokers_much_later(scene: Scene) -> None:
     """The first poll after the file has changed succeeds, however long polls have failed."""
     scene.brokers("second")
@@ -156,6 +157,7 @@ async def test_a_file_that_follows_brokers_much_later(scene: Scene) -> None:
     assert await scene.poll() is None
 
 
+@pytest.mark.slow
 async def test_brokers_that_change_once_neither_password_works(scene: Scene) -> None:
     """After a change of the file, no poll waits for the end of a pause."""
     scene.file("third")

@@ -130,6 +130,7 @@ class TestSettings:
         assert load(environ=FROM_SOURCE).settings.kafka_admin is None
 
 
+@pytest.mark.slow
 async def test_the_daemon_runs_with_a_source(tmp_path: Path) -> None:
     """Factor, page, readiness and metric; a source that breaks is a failure that the log names."""
     source = tmp_path / "my_source.py"

@@ -315,6 +315,7 @@ async def test_a_disk_that_hangs_holds_up_nothing(
     assert ["new"] == scene.part.passwords
 
 
+@pytest.mark.slow
 @VIRTUAL_TIME
 async def test_polls_and_requests_hardly_wait_for_a_disk_that_hangs(
     scene: Scene, monkeypatch: pytest.MonkeyPatch

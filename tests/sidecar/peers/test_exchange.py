@@ -356,6 +356,7 @@ async def test_what_was_asked_for_too_late_is_added_up() -> None:
         assert 0 == asking.lost % 3
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_soon")
 async def test_a_peer_that_always_has_more_does_not_take_the_loop() -> None:
     """Full pieces never end: others get their turn, and it is asked 50 times a second at most."""
@@ -378,6 +379,7 @@ async def test_a_peer_that_always_has_more_does_not_take_the_loop() -> None:
         assert 100 == max(misled.in_turn.values())
 
 
+@pytest.mark.slow
 @VIRTUAL_TIME
 @pytest.mark.usefixtures("_soon")
 async def test_a_name_with_several_addresses_is_several_peers() -> None:

@@ -28,6 +28,7 @@ def observing(world: World) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 async def test_k_of_n_ask_all_brokers() -> None:
     """The first of the order, and every sidecar knows what they see, some milliseconds later."""
     world = World(10, 3)
@@ -41,6 +42,7 @@ async def test_k_of_n_ask_all_brokers() -> None:
     assert (100, True) == (len(ages), max(ages) <= INTERVAL_S + 1.0)
 
 
+@pytest.mark.slow
 async def test_the_next_one_takes_the_place_of_one_that_dies() -> None:
     """Within seconds; who is back observes again, and the other stops."""
     world = World(6, 2)
@@ -71,6 +73,7 @@ async def test_alone_it_asks_itself() -> None:
     assert 7 == left.seen[0].available
 
 
+@pytest.mark.slow
 async def test_an_observer_that_sees_nothing_is_not_waited_for() -> None:
     """It answers, and has nothing new: its followers ask the brokers themselves after a while."""
     world = World(4, 1)
@@ -82,6 +85,7 @@ async def test_an_observer_that_sees_nothing_is_not_waited_for() -> None:
     assert 4 == len(observing(world))
 
 
+@pytest.mark.slow
 async def test_observers_are_in_different_zones() -> None:
     """As soon as the zones are known; one that dies is replaced from its own zone."""
     world = World(12, 3)

@@ -167,6 +167,7 @@ async def _one(url: str) -> list[str]:
     return [url]
 
 
+@pytest.mark.slow
 async def test_followers_poll_a_broker_that_no_observer_reaches() -> None:
     """It fills meanwhile. Whoever reaches it throttles within two intervals, and it stays so."""
     world = World()
@@ -184,6 +185,7 @@ async def test_followers_poll_a_broker_that_no_observer_reaches() -> None:
     assert [1.0] * len(world.following) == [world.factors()[each] for each in world.following]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offset_s", [32.0, 36.0])
 async def test_a_broker_that_hangs_does_not_delay_its_neighbour(offset_s: float) -> None:
     """Observers reach neither. While the first fills, the second answers nobody.
@@ -206,6 +208,7 @@ async def test_a_broker_that_hangs_does_not_delay_its_neighbour(offset_s: float)
     assert 0.0 == world.factors()[follower]
 
 
+@pytest.mark.slow
 async def test_a_follower_that_sees_more_is_not_told_otherwise() -> None:
     """The observers' failure does not hide its own reading, so nothing flaps."""
     world = World()
@@ -225,6 +228,7 @@ async def test_a_follower_that_sees_more_is_not_told_otherwise() -> None:
     assert generation == follower.snapshot.generation
 
 
+@pytest.mark.slow
 async def test_a_follower_always_polls_its_own_broker() -> None:
     """Whatever observers say of it; and nobody else's while observers see them."""
     world = World(knows_own_broker=True)
@@ -237,6 +241,7 @@ async def test_a_follower_always_polls_its_own_broker() -> None:
         assert 9 <= world.requests[each, each] <= 11
 
 
+@pytest.mark.slow
 async def test_followers_leave_brokers_alone_that_observers_see() -> None:
     """A broker is asked as often as there are observers."""
     world = World()
@@ -247,6 +252,7 @@ async def test_followers_leave_brokers_alone_that_observers_see() -> None:
     assert set(world.observing) == {number for number, _ in world.requests}
 
 
+@pytest.mark.slow
 async def test_a_follower_sees_its_own_broker_in_spite_of_an_old_list() -> None:
     """Observers have lists without the newest broker, which is full; its own sidecar throttles.
 
@@ -281,6 +287,7 @@ async def test_a_follower_sees_its_own_broker_in_spite_of_an_old_list() -> None:
     assert 0.0 == world.factors()[own]
 
 
+@pytest.mark.slow
 async def test_a_full_broker_that_only_its_own_sidecar_lists_is_asked_rarely_while_silent() -> None:
     """Once in each interval, although its volume was full when last read."""
     world = World(knows_own_broker=True)
@@ -297,6 +304,7 @@ async def test_a_full_broker_that_only_its_own_sidecar_lists_is_asked_rarely_whi
     assert 1 <= world.requests[own, own] <= 2
 
 
+@pytest.mark.slow
 async def test_a_follower_that_does_not_reach_its_own_broker(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

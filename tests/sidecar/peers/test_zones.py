@@ -125,6 +125,7 @@ async def test_a_sidecar_that_left_has_no_zone() -> None:
         assert 46 == len(zones.known)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "zone"),
     [

@@ -211,6 +211,7 @@ def _inline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asyncio, "to_thread", inline)
 
 
+@pytest.mark.slow
 async def test_a_log_to_which_nothing_is_written_is_reported_once(
     empty: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -3,7 +3,10 @@
 import subprocess
 import sys
 
+import pytest
 
+
+@pytest.mark.slow
 def test_its_code_is_loaded_when_it_is_asked_for() -> None:
     """The daemon does not load it."""
     program = (

@@ -128,6 +128,7 @@ def test_what_still_passes_is_a_request_of_each_in_the_longest_pause() -> None:
     assert 300.0 == scene.longest_s
 
 
+@pytest.mark.slow
 def test_when_there_is_room_again_pauses_are_short_again() -> None:
     """It takes steps of ten at most, each when the pauses before are over."""
     scene = Scene(100, 10**6, 50 * 10**6)

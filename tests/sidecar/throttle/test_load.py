@@ -101,12 +101,14 @@ def own_polls(observer: Polling, timing: Timing) -> int:
         asked_at, count = now, count + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("brokers", [10, 100, 1000])
 def test_a_full_broker_is_asked_three_times_a_second_at_most(brokers: int) -> None:
     """By its three observers and its own sidecar together, during the whole throttle."""
     assert requests_per_s(brokers, 3) <= 3.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("brokers", [3, 10, 100, 1000])
 def test_without_observers_a_throttle_adds_no_requests(brokers: int) -> None:
     """Each sidecar asks it once in each interval, as before, or all ask 3 times a second."""

@@ -71,6 +71,7 @@ def test_a_sidecar_that_only_observed_is_replayed_as_if_it_had_not() -> None:
     assert replayed(RULES, *course).episodes() == replayed(Shadow(RULES), *course).episodes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("throttled_at", [7000, 7001, 19_997, 19_998])
 def test_a_long_history_has_a_picture_of_bounded_size(throttled_at: int) -> None:
     """It is thinned, and no throttle is lost by that."""

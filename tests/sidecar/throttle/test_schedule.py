@@ -461,6 +461,7 @@ def test_even_filling_is_caught_within_the_minimum(
     assert [] == simulation.asked_alone
 
 
+@pytest.mark.slow
 def test_in_1000_brokers_the_near_one_is_caught_within_the_minimum() -> None:
     """Between whole polls 20 s apart the near broker is asked alone, and caught as in three."""
     left_s = dict.fromkeys(range(1000), math.inf) | {7: 130.0}

@@ -23,6 +23,7 @@ def test_claims_hold_on_every_short_life(name: str) -> None:
     assert visited.states > FEWEST_STATES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [each for each in SCOPES if not SCOPES[each].soft_limit])
 def test_states_that_count_as_one_have_the_same_next_states(name: str) -> None:
     """Of every 20 such pairs, one is compared."""

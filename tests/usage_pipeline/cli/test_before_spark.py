@@ -93,6 +93,7 @@ def test_a_folder_that_cannot_be_written_to_is_refused(
     assert [tmp_path] * 2 == asked
 
 
+@pytest.mark.slow
 def test_a_folder_that_another_run_writes_to_is_refused(tmp_path: Path) -> None:
     """Batch runs and streams are refused."""
     with leased(Folder.parse(str(tmp_path)), "process 7", renewed_s=0.1):

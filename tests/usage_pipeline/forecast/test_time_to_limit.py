@@ -118,6 +118,7 @@ def test_the_same_seed_gives_the_same_range() -> None:
     assert first != other
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("history_h", [72, 168])
 def test_the_range_covers_what_then_happened(history_h: float) -> None:
     """Of 60 disks with noise and days 80 % are meant to be in it; two thirds are at least."""

@@ -22,6 +22,7 @@ def parsed(block: bytes, zone: ZoneInfo = BERLIN, offset: int = 0) -> Parsed:
     return parse_block(block, broker=3, zone=zone, src_file="/logs/3.log", offset=offset)
 
 
+@pytest.mark.slow
 @given(
     block=REQUEST_LOGS, zone=st.sampled_from([BERLIN, ZoneInfo("UTC"), ZoneInfo("Asia/Kolkata")])
 )

@@ -20,6 +20,7 @@ def unsettled() -> Iterator[None]:
     gc.unfreeze()
 
 
+@pytest.mark.slow
 def test_what_is_there_is_left_out_once() -> None:
     """Later objects are garbage collected as usual."""
     freeze_retained()
@@ -29,6 +30,7 @@ def test_what_is_there_is_left_out_once() -> None:
     assert any(one is later for one in gc.get_objects())
 
 
+@pytest.mark.slow
 def test_modules_that_a_later_stage_imports_are_left_out_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

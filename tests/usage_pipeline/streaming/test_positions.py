@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -171,6 +172,7 @@ def test_other_logs_and_partitions_have_positions_of_their_own() -> None:
     assert ["q 3"] == list(positions.changed().lines)
 
 
+@pytest.mark.slow
 def test_memory_is_bounded() -> None:
     """After many rotations, gaps and bytes, the state takes a few kilobytes."""
     state = State()
@@ -218,6 +220,7 @@ def shippings(draw: st.DrawFn) -> tuple[list[Line], list[list[Line]]]:
     return shipped[first:end], [batch for batch in batches if batch]
 
 
+@pytest.mark.slow
 @given(shippings())
 def test_each_line_is_taken_once(shipping: tuple[list[Line], list[list[Line]]]) -> None:
     """This holds for any resent lines, across rotations and for any start of a stream."""

@@ -147,6 +147,7 @@ def test_a_run_killed_at_any_step_leaves_all_or_nothing(
     assert [False, True] == sorted(set(outcomes))
 
 
+@pytest.mark.slow
 def test_a_recovery_that_is_killed_is_done_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -324,6 +325,7 @@ def parquet_files(out: Path, table: Table) -> set[str]:
     }
 
 
+@pytest.mark.slow
 def test_a_table_of_many_commits_is_opened_by_a_checkpoint(tmp_path: Path) -> None:
     """Else each reader would read a commit of every day of a year; the rows are the same."""
     tables = first(tmp_path)

@@ -29,6 +29,7 @@ def unwanted(_: float) -> None:
     pytest.fail("it waited")
 
 
+@pytest.mark.slow
 def test_a_second_run_is_refused_by_the_name_of_the_first(folder: Folder) -> None:
     """It is so for as long as the first one has the lease; both processes are alive."""
     with (

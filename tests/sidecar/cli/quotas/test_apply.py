@@ -84,6 +84,7 @@ def test_it_stops_at_the_first_error(run: Run, quotas: FakeQuotas, many: list[st
     assert 2 == sum(not validated for _, validated in quotas.requests)
 
 
+@pytest.mark.slow
 def test_what_was_not_answered_is_described_again(
     run: Run, quotas: FakeQuotas, many: list[str]
 ) -> None:
@@ -96,6 +97,7 @@ def test_what_was_not_answered_is_described_again(
     assert 151 == len(quotas.quotas)
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_what_was_done(run: Run, quotas: FakeQuotas, many: list[str]) -> None:
     """The second request was under way: the command asks what is in force."""
     quotas.interrupts = {Entity("user 150")}
@@ -108,6 +110,7 @@ def test_ctrl_c_says_what_was_done(run: Run, quotas: FakeQuotas, many: list[str]
     assert "200 quotas are set; 50 quotas are not set." in result.stderr
 
 
+@pytest.mark.slow
 def test_what_can_not_be_described_is_not_known(
     run: Run, quotas: FakeQuotas, many: list[str]
 ) -> None:

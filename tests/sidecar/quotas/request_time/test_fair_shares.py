@@ -132,6 +132,7 @@ def test_what_rounding_adds_is_no_warning() -> None:
     assert "tenant-0" == warning.tenant
 
 
+@pytest.mark.slow
 def test_reserve_is_no_capacity() -> None:
     """A sum is compared with what is left beside the reserve: 30,000 times 0.1 is too much."""
     tenants = [Tenant(f"tenant-{number:05}") for number in range(30_000)]
