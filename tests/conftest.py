@@ -39,8 +39,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put what takes seconds first, so that at the end no process waits for another's last test."""
-    items.sort(key=lambda item: not any(map(item.get_closest_marker, ("slow", "rare"))))
+    """Put what takes seconds first, so that at the end no process waits for another's last test.
+
+    Tests on brokers keep their order, which goes by the clusters that they share.
+    """
+    items.sort(key=lambda item: not any(map(item.get_closest_marker, ("broker", "slow", "rare"))))
 
 
 def pytest_collection_finish() -> None:
