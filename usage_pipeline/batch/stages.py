@@ -38,6 +38,7 @@ from usage_pipeline.tables.schemas import (
     SILVER_QUOTA_CONFIG,
     SILVER_REQUEST,
     SILVER_VOLUME,
+    Table,
 )
 from usage_pipeline.usage.mutations import MutationRequests, usage_of
 from usage_pipeline.usage.usage_reader import UsageRows
@@ -46,6 +47,8 @@ from usage_pipeline.usage.usage_writer import write_usage
 _DAY: Final = timedelta(days=1)
 _HALF_LIVES: Final = 4
 """An older rate counts less than a sixteenth, and the tables may have a year of them."""
+_REPLAYED_DAYS: Final = 35.0
+"""Replays count at least so long: a job that runs once a month is among them."""
 
 
 class Stage(StrEnum):
@@ -89,26 +92,29 @@ def _replay(run: Run) -> None:
 
 def _recommend(run: Run) -> None:
     options, store = run.options, run.store
-    days = _evidence_days(run)
-    usage = UsageRows(run.spark, store.files(GOLD_USAGE_1S, days), options.since, options.until)
-    brokers = (run.requests or run.requests_of(days)).cluster_users()
+    counted = _HALF_LIVES * options.terms.half_life_days
+    days = _newest_days(run, GOLD_USAGE_1S, counted)
+    usage = UsageRows(run.spark, store.files(GOLD_USAGE_1S, days))
+    brokers = (run.requests or run.requests_of(days)).cluster_clients()
     recommended = gold_recommendation(
         usage,
-        store.read(GOLD_REPLAY, days),
+        store.read(GOLD_REPLAY, _newest_days(run, GOLD_REPLAY, max(counted, _REPLAYED_DAYS))),
         valid(store.read(SILVER_QUOTA_CONFIG), days),
-        replace(options.terms, cluster_users=options.terms.cluster_users | brokers),
+        replace(options.terms, cluster_clients=brokers),
         options.capacity,
+        day=days[-1],
     )
     run.store.write(GOLD_RECOMMENDATION, recommended)
 
 
-def _evidence_days(run: Run) -> tuple[date, ...]:
-    """Return the requested days; without ``since``, the last days, whose rates still count."""
-    options = run.options
-    days = asked_days(run.store.days_of(GOLD_USAGE_1S), options.since, options.until)
-    if options.since is not None or not days:
-        return days
-    return last_days(days, days[-1], _HALF_LIVES * options.terms.half_life_days)
+def _newest_days(run: Run, table: Table, most: float) -> tuple[date, ...]:
+    """Return the last days of a table, whichever days this run was asked for.
+
+    The days that a run replaces must not choose the evidence: on a quiet day a small quota
+    throttles nobody.
+    """
+    days = run.store.days_of(table)
+    return last_days(days, days[-1], most) if days else ()
 
 
 def _forecast(run: Run) -> None:

@@ -19,7 +19,7 @@ from typing import Final, TypeVar
 import click
 
 from sidecar.formats.gathered_options import gathered
-from usage_pipeline.cli.options import Size, shown
+from usage_pipeline.cli.options import Duration, Size, shown
 from usage_pipeline.cli.spark_options import CONF
 from usage_pipeline.ingest.clusters import ClusterError, cluster_name
 from usage_pipeline.recommend.terms import FLOORS, TermsError, floor
@@ -145,6 +145,7 @@ class TermsOptions:
     """The terms of recommendations."""
 
     target: float = 1.0
+    longest_wait: float = 30.0
     percentile: float = 99.0
     margin: float = 15.0
     half_life_days: float = 7.0
@@ -303,15 +304,21 @@ def terms_options(function: Callable[..., _R]) -> Callable[..., _R]:
         function,
         "terms",
         TermsOptions,
-        shown("--target", percent, 1.0, "Percentage of charges that the quota may throttle."),
+        shown(
+            "--target",
+            percent,
+            1.0,
+            "Percentage of charges, and of their amount, that the quota may throttle.",
+        ),
+        shown("--longest-wait", Duration(), "30s", "Longest throttle time that it may cause."),
         shown("--percentile", percent, 99.0, "Percentile of a tenant's rates below the quota."),
         shown("--margin", click.FloatRange(0), 15.0, "Percentage on top of that percentile."),
         shown(
             "--half-life-days",
             click.FloatRange(0, min_open=True),
             7.0,
-            "Days in which the weight of a rate halves. Without --since, rates older than four"
-            " times this are not read.",
+            "Days in which the weight of a rate halves. Rates older than four times this are not"
+            " read.",
         ),
         click.option(
             "--floor",

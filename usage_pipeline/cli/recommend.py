@@ -17,9 +17,13 @@ Examples:
 @terms_options
 @job_options
 def command(job: JobOptions, terms: TermsOptions) -> None:
-    """Recommend the smallest quotas under a throttling target.
+    """Recommend the smallest quotas that throttle few, and never for long.
 
     The command uses usage and replays, and sets no quotas. Compare its plan with "quotas diff
     --plan", and set it with "quotas apply --plan".
     """
+    if job.since is not None or job.until is not None:
+        raise click.UsageError(
+            "recommendations are from all days in the tables: leave out --since and --until"
+        )
     run_job(job, ["recommend"], terms=terms)

@@ -264,6 +264,7 @@ def options_of(
         scenarios=tuple(map(scenario, tried.scenario)),
         terms=Terms(
             target=terms.target / 100,
+            longest_wait_s=terms.longest_wait,
             percentile=terms.percentile / 100,
             half_life_days=terms.half_life_days,
             margin=terms.margin / 100,

@@ -27,10 +27,32 @@ COUNTS: Final = 6
 _NEAR: Final = 0.8
 
 
+class Tallied(NamedTuple):
+    """Charges to add up.
+
+    Attributes:
+        entity: for each charge, the row of its entity in the sums.
+        amount: the amount of each charge.
+        limit: the limit of each charge; NaN means no limit.
+    """
+
+    entity: Longs
+    amount: Doubles
+    limit: Doubles
+
+
 class Sums(NamedTuple):
-    """A row for each entity: counts, the highest rate, and the last limit (NaN for none)."""
+    """A row for each entity.
+
+    Attributes:
+        counts: the counts.
+        amounts: the amount of all charges, and of the charges that waited or were rejected.
+        peaks: the highest rate.
+        last: the last limit; NaN for none.
+    """
 
     counts: Longs
+    amounts: Doubles
     peaks: Doubles
     last: Doubles
 
@@ -39,6 +61,7 @@ class Sums(NamedTuple):
         """Nothing yet."""
         return cls(
             np.zeros((entities, COUNTS), np.int64),
+            np.zeros((entities, 2)),
             np.zeros(entities),
             np.full(entities, math.nan),
         )
@@ -50,27 +73,29 @@ class Sums(NamedTuple):
             return self
         return Sums(
             np.pad(self.counts, ((0, more), (0, 0))),
+            np.pad(self.amounts, ((0, more), (0, 0))),
             np.pad(self.peaks, (0, more)),
             np.pad(self.last, (0, more), constant_values=math.nan),
         )
 
 
 @compiled
-def tally(entity: Longs, results: ChargeResults, limit: Doubles, over_at: bool, sums: Sums) -> None:
+def tally(charges: Tallied, results: ChargeResults, over_at: bool, sums: Sums) -> None:
     """Add charges to the sums of their entities.
 
     Args:
-        entity: for each charge, the row of its entity in the sums.
+        charges: the charges.
         results: the result of each charge.
-        limit: the limit of each charge; NaN means no limit.
         over_at: whether a charge at the limit is over it.
         sums: the sums; they are updated.
     """
+    entity, amount, limit = charges
     wait_ms, refused, compared, rate = results
-    counts, peaks, last = sums
+    counts, amounts, peaks, last = sums
     for at in range(entity.size):
         row = counts[entity[at]]
         row[EVENTS] += 1
+        amounts[entity[at], 0] += amount[at]
         peaks[entity[at]] = max(peaks[entity[at]], rate[at])
         if not is_limit(limit[at]):
             last[entity[at]] = math.nan
@@ -78,6 +103,7 @@ def tally(entity: Longs, results: ChargeResults, limit: Doubles, over_at: bool, 
         last[entity[at]] = limit[at]
         if wait_ms[at] > 0 or refused[at]:
             row[THROTTLED] += 1
+            amounts[entity[at], 1] += amount[at]
         # Several unbounded waits must not overflow to a negative sum.
         row[TOTAL_MS] += min(wait_ms[at], LONG_MAX - row[TOTAL_MS])
         row[MAX_MS] = max(row[MAX_MS], wait_ms[at])

@@ -1,41 +1,55 @@
-"""The smallest quota that keeps throttling under a target: GOLD_RECOMMENDATION.
+"""The smallest quota that throttles few, and never for long: GOLD_RECOMMENDATION.
 
 For each tenant and quota type, the quota is the largest of three values: the weighted percentile of
-the rates (``evidence``) plus a margin; the smallest candidate of the sweep whose replay throttles
-at most the target share of charges, on all brokers and days together; and a floor.
+the rates (``evidence``) plus a margin; the smallest candidate that passes on all days of the
+tables; and a floor.
 
-The replay is needed because a percentile does not show bursts within a window. The reported share
-is that of the largest candidate that does not exceed the quota, and so an upper bound.
+A candidate passes if its replays throttle at most the target share of charges and of their amount,
+such as bytes, on all brokers and days together, and none of them for longer than the longest wait.
+The share of charges alone would cut a nightly job that writes in few large requests. A percentile
+does not show such a burst either.
+
+Candidates are values of one series (``scenarios.candidates``), but each run tries those around its
+own peaks. A day that did not try a value counts with the largest smaller one that it tried, which
+throttles at least as much. So the shares and the longest wait of a recommendation are upper bounds,
+and runs day by day give the same as one run of all days.
 
 Example: alice's 99th percentile is 1.0 MB/s, or 1.15 MB/s with a margin of 15 %. In the replay,
-1.0 MB/s throttles 4 % of her requests and 1.4 MB/s 0.6 %. With a target of 1 %, the quota is
-1.4 MB/s.
+1.0 MB/s throttles 4 % of her requests, 1.4 MB/s 0.6 % for up to 40 s, and 2.0 MB/s 0.2 % for up to
+3 s. With a target of 1 % and 30 s, the quota is 2.0 MB/s.
 
 A recommendation is refused if the logs cover too little of the time, if no candidate was replayed
-or is large enough, and for the brokers' own principals. It is also refused if many charges have
-unknown amounts: the response to a throttled FETCH is empty, so the log does not show the demand.
+or passes, and for the brokers' own principals. It is also refused if many charges have unknown
+amounts: the response to a throttled FETCH is empty, so the log does not show the demand.
 
-Confidence is low, whatever the data, if more than 5 % of the charges were throttled. Those clients
-wanted to send more, but the replay only knows the requests that they sent.
+Confidence is at most medium above a wait of 5 s. It is low, whatever the data, if more than 5 % of
+the charges were throttled: those clients wanted to send more, but the replay only knows the
+requests that they sent.
 
 Source: the decayed percentile with a margin is that of Kubernetes' vertical pod autoscaler.
 """
 
 from collections.abc import Mapping
+from datetime import date
+from functools import reduce
+from operator import or_
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 from usage_pipeline.recommend.evidence import TENANT, evidence
-from usage_pipeline.recommend.terms import Terms
+from usage_pipeline.recommend.terms import Terms, entities_of_brokers
 from usage_pipeline.tables.schemas import GOLD_RECOMMENDATION
-from usage_pipeline.usage.quota_types import KEYS
+from usage_pipeline.usage.quota_types import ANONYMOUS, KEYS
 from usage_pipeline.usage.usage_reader import UsageRows
 
 _HIGH: Final = (0.95, 168.0, 10_000)
 _MEDIUM: Final = (0.8, 24.0, 1_000)
 """The coverage, hours and charges that each confidence needs."""
+_MEDIUM_WAIT_MS: Final = 5_000
+"""Above this wait, the confidence is at most medium."""
+_MS: Final = 1_000
 _MOST_UNKNOWN: Final = 0.05
 """Above this share of unknown charges, a recommendation is refused."""
 _MOST_THROTTLED: Final = 0.05
@@ -48,15 +62,19 @@ def gold_recommendation(
     config: DataFrame,
     terms: Terms,
     capacity: Mapping[str, float],
+    *,
+    day: date,
 ) -> DataFrame:
     """Recommend quotas.
 
     Args:
-        usage: the usage in the requested time.
-        replay: rows of GOLD_REPLAY; the scenarios that start with "=" are candidates.
+        usage: the usage of the days that count.
+        replay: rows of GOLD_REPLAY of the days that count; the scenarios that start with "=" are
+            candidates.
         config: rows of SILVER_QUOTA_CONFIG.
         terms: the terms of recommendations.
         capacity: the capacity of the smallest broker, by quota type: ``terms.capacity_of``.
+        day: the newest day of the usage, which is that of all rows.
 
     Returns:
         A row of GOLD_RECOMMENDATION for each tenant and quota type.
@@ -67,38 +85,90 @@ def gold_recommendation(
     decided = joined.withColumn("refused", _refused(terms)).withColumn(
         "quota", sf.when(sf.col("refused").isNull(), quota)
     )
-    return GOLD_RECOMMENDATION.select(_completed(decided, capacity))
+    completed = _completed(decided, capacity).withColumn("dt", sf.lit(day))
+    return GOLD_RECOMMENDATION.select(completed)
 
 
 def _candidates(replay: DataFrame, terms: Terms) -> DataFrame:
-    """For each tenant: the results of the replay on all brokers and days together."""
+    """For each tenant: what its days tried, and the least candidate that passes."""
+    in_force = sf.col("scenario") == "in force"
+    absolute = sf.col("scenario").startswith("=") & sf.col("quota").isNotNull()
     # The replay also contains the rate as first proposed, but brokers use the bucket.
     by_scenario = (
         replay.where(sf.col("algorithm") != "burst-spreading")
-        .groupBy("quota_type", sf.col("shared_by").alias("entity"), "scenario")
+        .groupBy("quota_type", sf.col("shared_by").alias("entity"), "dt", "scenario")
         .agg(
-            sf.max_by("quota", "dt").alias("quota"),
-            (sf.sum("throttled") / sf.greatest(sf.lit(1), sf.sum("events"))).alias("share"),
-            sf.max("peak_rate").alias("peak_rate"),
-            sf.sum("unknown").alias("unknown"),
+            *(sf.max(name).alias(name) for name in ("quota", "peak_rate", "throttle_ms_max")),
+            *(
+                sf.sum(name).alias(name)
+                for name in ("events", "throttled", "amount", "throttled_amount", "unknown")
+            ),
         )
     )
-    in_force = sf.col("scenario") == "in force"
-    absolute = sf.col("scenario").startswith("=") & sf.col("quota").isNotNull()
-    by_tenant = by_scenario.groupBy(*TENANT).agg(
-        sf.array_sort(sf.collect_list(sf.when(absolute, sf.struct("quota", "share")))).alias(
-            "candidates"
+    result = sf.struct(
+        "quota", "events", "throttled", "amount", "throttled_amount", "throttle_ms_max"
+    )
+    by_day = by_scenario.groupBy(*TENANT, "dt").agg(
+        sf.array_sort(sf.collect_list(sf.when(absolute, result))).alias("tried"),
+        *(sf.max(name).alias(name) for name in ("events", "amount")),
+        *(
+            sf.max(sf.when(in_force, sf.col(name))).alias(name)
+            for name in ("quota", "peak_rate", "unknown")
         ),
-        sf.max(sf.when(in_force, sf.col("quota"))).alias("in_force"),
-        sf.max(sf.when(in_force, sf.col("peak_rate"))).alias("peak_replayed"),
-        sf.max(sf.when(in_force, sf.col("unknown"))).alias("unknown"),
     )
-    too_much = sf.filter("candidates", lambda each: each["share"] > terms.target)
-    most = sf.coalesce(sf.array_max(too_much["quota"]), sf.lit(-1.0))
+    # On a day without known amounts nothing was tried, and nothing would have been throttled.
+    used = (sf.col("events") > 0) & (sf.coalesce("amount", sf.lit(1.0)) > 0)
+    by_tenant = by_day.groupBy(*TENANT).agg(
+        sf.collect_list(sf.when(used, sf.struct("tried"))).alias("days"),
+        sf.max_by("quota", "dt").alias("in_force"),
+        sf.max("peak_rate").alias("peak_replayed"),
+        sf.sum("unknown").alias("unknown"),
+    )
+    quotas = sf.array_distinct(sf.flatten(sf.transform("days", lambda day: day["tried"]["quota"])))
+    judged = by_tenant.withColumn("candidates", sf.transform(quotas, _judged))
+    failed = sf.filter("candidates", lambda each: ~_passes(each, terms))
+    # A larger quota than one that fails passes by chance alone.
+    most = sf.coalesce(sf.array_max(failed["quota"]), sf.lit(-1.0))
     enough = sf.filter("candidates", lambda each: each["quota"] > sf.col("too_small"))
-    return by_tenant.withColumn("too_small", most).withColumn(
-        "least", sf.array_min(enough["quota"])
+    return judged.withColumn("too_small", most).withColumn("least", sf.array_min(enough["quota"]))
+
+
+def _judged(quota: Column) -> Column:
+    """Return what a quota would have done on all days of a tenant; nulls if a day tried less."""
+
+    def result(day: Column) -> Column:
+        smaller = sf.filter(day["tried"], lambda each: each["quota"] <= quota)
+        return sf.try_element_at(smaller, sf.lit(-1))
+
+    results = sf.transform("days", result)
+
+    def share(of: str, all_of: str) -> Column:
+        return sf.try_divide(_sum(results[of]), _sum(results[all_of]))
+
+    return sf.struct(
+        quota.alias("quota"),
+        share("throttled", "events").alias("share"),
+        share("throttled_amount", "amount").alias("amount_share"),
+        sf.when(
+            sf.forall(results, lambda each: each.isNotNull()),
+            sf.array_max(results["throttle_ms_max"]),
+        ).alias("wait_ms"),
     )
+
+
+def _sum(values: Column) -> Column:
+    return sf.aggregate(values, sf.lit(0.0), lambda before, value: before + value)
+
+
+def _passes(judged: Column, terms: Terms) -> Column:
+    # The tables of earlier versions have no amounts.
+    amount_share = sf.coalesce(judged["amount_share"], judged["share"])
+    passes = (
+        (judged["share"] <= terms.target)
+        & (amount_share <= terms.target)
+        & (judged["wait_ms"] <= terms.longest_wait_s * _MS)
+    )
+    return sf.coalesce(passes, sf.lit(False))
 
 
 def _quota(terms: Terms) -> Column:
@@ -111,7 +181,12 @@ def _quota(terms: Terms) -> Column:
 
 
 def _refused(terms: Terms) -> Column:
-    cluster = [f"user={user}" for user in sorted(terms.cluster_users)]
+    entities, prefixes = entities_of_brokers(terms)
+    is_brokers = reduce(
+        or_,
+        (sf.col("entity").startswith(each) for each in prefixes),
+        sf.col("entity").isin(entities),
+    )
     least = terms.least_coverage
     uncovered = sf.concat(
         sf.lit("the logs cover "),
@@ -125,17 +200,31 @@ def _refused(terms: Terms) -> Column:
             " for a while, and log again"
         ),
     )
+    untried = sf.size(sf.filter("days", lambda day: sf.size(day["tried"]) == 0))
+    unreplayed = sf.concat(
+        untried,
+        sf.lit(" of "),
+        sf.size("days"),
+        sf.lit(" days were replayed without candidates; use `pipeline replay` with --candidates"),
+    )
     return (
-        sf.when(sf.col("entity").isin(cluster), "a broker's own principal, not to be throttled")
+        sf.when(
+            sf.col("entity").isin(entities) & (sf.col("entity") == f"user={ANONYMOUS}"),
+            "brokers and all clients without a login share it; set a quota for the default"
+            " client-id, and then each client-id has its own",
+        )
+        .when(is_brokers, "brokers use it for their own work, which must not be throttled")
         .when(sf.col("coverage") < least, uncovered)
         .when(_unknown() > _MOST_UNKNOWN, unseen)
         .when(
             sf.coalesce(sf.size("candidates"), sf.lit(0)) == 0,
             "no candidate was replayed; use `pipeline replay` with --candidates",
         )
+        .when(untried > 0, unreplayed)
         .when(
             sf.col("least").isNull(),
-            f"every candidate throttles more than {terms.target * 100:.3g} %; replay larger ones",
+            f"every candidate throttles more than {terms.target * 100:.3g} %, or for longer than"
+            f" {terms.longest_wait_s:g} s; replay larger ones",
         )
     )
 
@@ -147,12 +236,14 @@ def _completed(decided: DataFrame, capacity: Mapping[str, float]) -> DataFrame:
     )
     known = [sf.lit(each) for pair in capacity.items() for each in pair]
     has = sf.create_map(*known)[sf.col("quota_type")] if known else sf.lit(None).cast("double")
-    below = sf.filter("candidates", lambda each: each["quota"] <= sf.col("quota"))
     return (
-        decided.withColumn("dt", sf.to_date(sf.timestamp_seconds("newest")))
-        .withColumn("key", keys[sf.col("quota_type")])
+        decided.withColumn("key", keys[sf.col("quota_type")])
         .withColumn("peak_rate", sf.coalesce("peak_replayed", "peak_seen"))
-        .withColumn("throttled_share", sf.try_element_at(below["share"], sf.lit(-1)))
+        .withColumn("judged", _judged(sf.col("quota")))
+        .withColumn("throttled_share", sf.col("judged.share"))
+        .withColumn("throttled_amount_share", sf.col("judged.amount_share"))
+        .withColumn("throttle_ms_max", sf.col("judged.wait_ms"))
+        .withColumn("days", sf.size("days"))
         .withColumn("confidence", _confidence())
         .withColumn(
             # The current quota stays if the recommendation is refused.
@@ -172,6 +263,9 @@ def _confidence() -> Column:
         enough = (sf.col("hours") >= hours) & (sf.col("events") >= events)
         return enough & (sf.col("coverage") >= coverage) & sf.col("refused").isNull()
 
+    is_quick = sf.col("throttle_ms_max") <= _MEDIUM_WAIT_MS
     is_throttled = sf.col("throttled") > _MOST_THROTTLED * sf.col("events")
-    sure = sf.when(stands(*_HIGH), "high").when(stands(*_MEDIUM), "medium").otherwise("low")
+    sure = (
+        sf.when(stands(*_HIGH) & is_quick, "high").when(stands(*_MEDIUM), "medium").otherwise("low")
+    )
     return sf.when(is_throttled, "low").otherwise(sure)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sidecar.errors import SidecarError
-from usage_pipeline.usage.quota_types import KEYS
+from usage_pipeline.usage.quota_types import ANONYMOUS, KEYS
 
 FLOORS: Final[Mapping[str, float]] = {
     "produce": 100_000.0,
@@ -38,36 +38,60 @@ class Terms:
     """The terms of recommendations.
 
     Attributes:
-        target: the share of charges that the quota may throttle, 0 to 1.
+        target: the share of charges, and of their amount, that the quota may throttle, 0 to 1.
+        longest_wait_s: the longest throttle time that the quota may cause, seconds. Kafka's own
+            clients give a record up after 120 s (delivery.timeout.ms).
         percentile: the percentile of a tenant's rates below the quota, 0 to 1.
         half_life_days: the days in which the weight of a rate halves.
         margin: a share on top of the percentile.
         floors: the smallest quota of each type.
         least_coverage: the share of the time that the logs must cover.
         cluster_users: the brokers' own principals, which must not be throttled.
+        cluster_clients: likewise, the users and client-ids of requests that only brokers send.
 
     Raises:
         TermsError: a number is out of its range.
     """
 
     target: float = 0.01
+    longest_wait_s: float = 30.0
     percentile: float = 0.99
     half_life_days: float = 7.0
     margin: float = 0.15
     floors: Mapping[str, float] = field(default_factory=lambda: dict(FLOORS))
     least_coverage: float = 0.5
     cluster_users: frozenset[str] = frozenset()
+    cluster_clients: frozenset[tuple[str, str]] = frozenset()
 
     def __post_init__(self) -> None:
         for name in ("target", "percentile", "least_coverage"):
             if not 0 <= getattr(self, name) <= 1:
                 raise TermsError(f"{name} must be from 0 to 1, not {getattr(self, name)}")
-        if self.half_life_days <= 0 or self.margin < 0:
-            raise TermsError("a half-life must be above 0 days, and a margin at least 0")
+        if self.half_life_days <= 0 or self.margin < 0 or not self.longest_wait_s >= 0:
+            raise TermsError(
+                "a half-life must be above 0 days, and a margin and the longest wait at least 0"
+            )
         if unknown := set(self.floors) - set(KEYS):
             raise TermsError(f"unknown quota type: {', '.join(sorted(unknown))}")
         if not all(0 <= least < math.inf for least in self.floors.values()):
             raise TermsError("a floor must be at least 0")
+
+
+def entities_of_brokers(terms: Terms) -> tuple[list[str], list[str]]:
+    """Return the entities that brokers are among, so that no quota may throttle them.
+
+    Without a login, everybody is ANONYMOUS, so brokers are told apart by their client-ids there.
+
+    Returns:
+        The entities, and what the others of them begin with.
+    """
+    client_ids = {client_id for _, client_id in terms.cluster_clients}
+    users = terms.cluster_users | {user for user, _ in terms.cluster_clients}
+    with_login = sorted(users - {ANONYMOUS})
+    entities = [f"user={user}" for user in sorted(users)]
+    for client_id in sorted(client_ids - {""}):
+        entities += [f"client-id={client_id}", f"user={ANONYMOUS},client-id={client_id}"]
+    return entities, [f"user={user}{_CLIENT_MARK}" for user in with_login]
 
 
 def floor(text: str) -> tuple[str, float]:

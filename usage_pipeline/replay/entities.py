@@ -5,7 +5,7 @@ resolved. The first level with a quota determines the tags, and the tags determi
 Clients without a quota share by the shape of the existing quotas, as in
 ``replay.prediction``: by user, by client-id or by both if all quotas of the kind are for
 one of these, otherwise by client-id. If the kind has no quotas, nothing counts, and clients are
-identified by user, for whom a quota would be set.
+identified by whom a quota would be set for: the user, or the client-id without a login.
 
 There are few clients and quotas compared with requests, so this runs once per client before a join.
 
@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from usage_pipeline.silver.quota_config import DEFAULT
-from usage_pipeline.usage.quota_types import KEYS, PRODUCER_IDS
+from usage_pipeline.usage.quota_types import ANONYMOUS, KEYS, PRODUCER_IDS
 
 EVER: Final = 1 << 62
 """Milliseconds since 1970, after any log."""
@@ -145,7 +145,9 @@ class Quotas:
         counts = bool(shapes) or self._quota_type == PRODUCER_IDS
         tags, quota = _resolve(user, client_id, in_force)
         if quota is None:
-            by_user, by_client = (True, False) if not shapes else (False, True)
+            # Without a login, everybody is ANONYMOUS, and the brokers too.
+            has_login = user != ANONYMOUS or not client_id
+            by_user, by_client = (has_login, not has_login) if not shapes else (False, True)
             if self._quota_type == PRODUCER_IDS:
                 by_user, by_client = True, False
             elif len(shapes) == 1:

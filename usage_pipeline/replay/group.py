@@ -20,7 +20,7 @@ from usage_pipeline.kernels.bucket import Bucket, bucket_waits
 from usage_pipeline.kernels.ids import NEVER, Remembered, id_waits, new_ids
 from usage_pipeline.kernels.rate import Samples, fetch_rates, rates
 from usage_pipeline.kernels.spread import Bursts, no_bursts, spread_waits
-from usage_pipeline.kernels.tally import Sums, tally
+from usage_pipeline.kernels.tally import Sums, Tallied, tally
 from usage_pipeline.kernels.values import (
     ChargeResults,
     Charges,
@@ -96,6 +96,7 @@ class Summed(NamedTuple):
     algorithm: str
     whose: int
     counts: Sequence[int]
+    amounts: Sequence[float]
     peak: float
     last: float
     unknown: int
@@ -180,7 +181,8 @@ class Replay:
                 continue
             results = self._results(part, track, limit)
             track.sums = track.sums.grown(len(self._row_of))
-            tally(entity, results, limit, track.algorithm == BURST_SPREADING, track.sums)
+            charges = Tallied(entity, group.charges.amount, limit)
+            tally(charges, results, track.algorithm == BURST_SPREADING, track.sums)
 
     def results(self, group: Group) -> ChargeResults:
         """Return the effect of the current quotas on each charge, by the brokers' algorithm."""
@@ -202,6 +204,7 @@ class Replay:
                     track.algorithm,
                     whose,
                     sums.counts[row].tolist(),
+                    sums.amounts[row].tolist(),
                     float(sums.peaks[row]),
                     float(sums.last[row]),
                     self._unknown[row],

@@ -1,7 +1,7 @@
 """The scenarios of a replay: the current quotas, multiples of them, and other quotas.
 
 Example: ``scenario("x2")`` doubles every quota; ``scenario("produce:user=alice:=1000000")`` sets
-the shared produce quota of alice to 1 MB/s. ``candidates(1000.0, 3)`` are 50, 229 and 1050.
+the shared produce quota of alice to 1 MB/s. ``candidates(1000.0, 3)`` are 21, 96.2, 441 and 2020.
 """
 
 import math
@@ -94,20 +94,25 @@ def scenario(text: str) -> Scenario:
 def candidates(peak: float, count: int) -> tuple[float, ...]:
     """Return candidate quotas from one that nearly always throttles to one that never does.
 
+    All runs choose from the same series of values, whatever their peaks are, so that a value can be
+    judged by the replays of many days.
+
     Args:
         peak: the highest rate, in the quota's unit, above 0.
-        count: the number of candidates, at least 2.
+        count: about how many candidates, at least 2.
 
     Returns:
-        A geometric series, rounded to three digits, without duplicates.
+        Consecutive values of a geometric series, rounded to three digits.
 
     Raises:
         ValueError: a number is out of its range.
     """
     if not 0 < peak < math.inf or count < 2:
         raise ValueError(f"{count} candidates up to {peak} are impossible")
-    step = (_HIGHEST / _LOWEST) ** (1 / (count - 1))
-    quotas = (float(f"{peak * _LOWEST * step**at:.{_DIGITS}g}") for at in range(count))
+    step = math.log(_HIGHEST / _LOWEST) / (count - 1)
+    first = math.floor(math.log(peak * _LOWEST) / step)
+    last = math.ceil(math.log(peak * _HIGHEST) / step)
+    quotas = (float(f"{math.exp(at * step):.{_DIGITS}g}") for at in range(first, last + 1))
     return tuple(sorted(set(quotas)))
 
 
@@ -117,7 +122,7 @@ def sweep(peaks: Iterable[tuple[str, str, float]], count: int) -> tuple[Scenario
     Args:
         peaks: the quota type, the sharing clients ("user=alice") and their highest rate. Rates of 0
             are omitted.
-        count: the number of candidates for each group.
+        count: about how many candidates each group has.
     """
     return tuple(
         Scenario(f"={quota:g}", quota=quota, quota_type=quota_type, entity=shared_by)

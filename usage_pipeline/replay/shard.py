@@ -36,7 +36,8 @@ _GROUP: Final = "dt date, broker int, quota_type string, entity string, shared_b
 SUMMED: Final = (
     f"{_GROUP}, algorithm string, scenario string, quota double,"
     " events bigint, throttled bigint, throttle_ms_total bigint, throttle_ms_max bigint,"
-    " near bigint, over bigint, peak_rate double, unknown bigint"
+    " near bigint, over bigint, amount double, throttled_amount double, peak_rate double,"
+    " unknown bigint"
 )
 """The columns of ``Sweep``."""
 COMPARED: Final = (
@@ -269,6 +270,7 @@ def _summed(key: tuple[int, int], slots: Slots, replay: Replay) -> Iterator[tupl
             *(slots.names[each.whose], slots.names[shared]),
             *(each.algorithm, each.scenario.name, None if np.isnan(each.last) else each.last),
             *each.counts,
+            *each.amounts,
             *(each.peak, each.unknown),
         )
 

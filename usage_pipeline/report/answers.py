@@ -251,7 +251,8 @@ def _table(first: Sequence[_ToSet]) -> str:
 
 def _row(to_set: _ToSet) -> list[Cell]:
     rows = to_set.rows
-    throttled = max(values(rows, "throttled_share"), default=0.0)
+    shares = values(rows, "throttled_share") + values(rows, "throttled_amount_share")
+    throttled = max(shares, default=0.0)
     return [
         to_set.tenants,
         named(figures.kind(to_set.quota_type)),

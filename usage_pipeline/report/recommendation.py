@@ -32,7 +32,8 @@ def recommendation_section(rows: Sequence[Row]) -> str:
         if (mine := [row for row in newest if row["quota_type"] == kind])
     ]
     intro = paragraph(
-        "Each is the smallest quota that keeps throttling below the target. `throttle-sidecar"
+        "Each is the smallest quota that would have throttled few charges, and none for long."
+        " `throttle-sidecar"
         " pipeline recommend --plan plan.json` writes the quotas to a file; `throttle-sidecar"
         " quotas diff --plan plan.json` shows the difference, and `quotas apply --plan plan.json`"
         " sets them. If a tenant has no recommended quota, the sum includes its configured quota."
@@ -75,8 +76,8 @@ def _sums(quota_type: str, rows: Sequence[Row]) -> str:
 
 def _table(rows: Sequence[Row]) -> str:
     headings = (
-        *("Tenant", "Quota", "Configured", "Recommended", "Throttled at most", "Peak rate"),
-        *("Percentile", "Confidence", "Evidence", "Refused because"),
+        *("Tenant", "Quota", "Configured", "Recommended", "Throttled at most", "Longest wait"),
+        *("Peak rate", "Percentile", "Confidence", "Evidence", "Refused because"),
     )
     left_out = recommendations_left_out(rows)
     caption = left_out.extent if left_out.left else "Each tenant"
@@ -124,7 +125,8 @@ def _row(rows: Sequence[Row]) -> list[Cell]:
     """Return the row of one tenant, or of several tenants with the same recommendation."""
     row = rows[0]
     quota_type = text(row, "quota_type")
-    shares = values(rows, "throttled_share")
+    shares = values(rows, "throttled_share") + values(rows, "throttled_amount_share")
+    longest = max(values(rows, "throttle_ms_max"), default=None)
     highest = [max(values(rows, name), default=None) for name in ("peak_rate", "percentile_rate")]
     events = count(rows, "events")
     confidence = min((text(each, "confidence") for each in rows), key=_order)
@@ -140,6 +142,7 @@ def _row(rows: Sequence[Row]) -> list[Cell]:
         cell_in_force(rows, figures.UNKNOWN),
         Cell(figures.rate(value(row, "quota"), quota_type), value(row, "quota")),
         Cell(figures.share(max(shares)), max(shares)) if shares else Cell(figures.UNKNOWN),
+        Cell(figures.duration(longest), longest),
         *(
             Cell(("up to " if several else "") + figures.rate(rate, quota_type), rate)
             for rate in highest

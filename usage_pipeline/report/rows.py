@@ -18,8 +18,11 @@ class ReportError(SidecarError):
 
 
 def value(row: Row, name: str) -> float | None:
-    """Return a number; None for a null, and for a number that is not finite."""
-    number = row[name]
+    """Return a number; None for a null, and for a number that is not finite.
+
+    Tables of an earlier version may lack the column.
+    """
+    number = row.get(name)
     if isinstance(number, int | float) and math.isfinite(number):
         return float(number)
     return None

@@ -24,9 +24,18 @@ _ROWS: Final = 1 << 17
 _WHOLE: Final = SILVER_CHANGE.names
 _NAMES: Final = ("user", "client_id", "api", "src_file")
 """Columns with few different values, which are read as dictionaries."""
-OF_BROKERS: Final = ("user", "api", "is_follower", "quota_ts")
-"""The columns that show which users are brokers."""
-_OF_BROKERS: Final = ("BROKER_HEARTBEAT", "BROKER_REGISTRATION", "ALTER_PARTITION")
+OF_BROKERS: Final = ("user", "client_id", "api", "is_follower", "quota_ts")
+"""The columns that show which clients are brokers and controllers."""
+_OF_BROKERS: Final = frozenset(
+    {
+        *("BROKER_HEARTBEAT", "BROKER_REGISTRATION", "CONTROLLER_REGISTRATION"),
+        *("ALTER_PARTITION", "ALLOCATE_PRODUCER_IDS", "ASSIGN_REPLICAS_TO_DIRS", "ENVELOPE"),
+        *("CONTROLLED_SHUTDOWN", "LEADER_AND_ISR", "STOP_REPLICA", "UPDATE_METADATA"),
+        *("VOTE", "BEGIN_QUORUM_EPOCH", "END_QUORUM_EPOCH", "FETCH_SNAPSHOT"),
+        "WRITE_TXN_MARKERS",
+    }
+)
+"""What no client sends."""
 _PLAIN: Final = dict.fromkeys(_NAMES, pa.string())
 _US_PER_DAY: Final = 86_400_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC).date()
@@ -65,14 +74,15 @@ def charged_days(batches: Batches) -> Batches:
         yield pa.RecordBatch.from_arrays([pa.array(days).cast(pa.date32())], ["day"])
 
 
-def brokers_users(batches: Batches) -> Batches:
-    """Return the users of requests that only brokers send, each once for each batch."""
+def brokers_clients(batches: Batches) -> Batches:
+    """Return the users and client-ids of requests that only brokers and controllers send."""
     for batch in batches:
         names, api = coded(batch["api"])
         is_brokers = np.array([name in _OF_BROKERS for name in names], np.bool_)[api]
         is_brokers |= flags(batch, "is_follower", missing=False)
-        users = batch["user"].filter(pa.array(is_brokers)).unique().cast(pa.string())
-        yield pa.RecordBatch.from_arrays([users], ["user"])
+        columns = [batch[name].cast(pa.string()) for name in ("user", "client_id")]
+        theirs = pa.Table.from_arrays(columns, ["user", "client_id"]).filter(pa.array(is_brokers))
+        yield from theirs.group_by(["user", "client_id"]).aggregate([]).to_batches()
 
 
 def _is_of_admins(batch: pa.RecordBatch) -> np.ndarray:

@@ -15,7 +15,7 @@ from usage_pipeline.runtime.by_workers import Batches
 from usage_pipeline.silver.request_reader import (
     OF_BROKERS,
     admins_rows,
-    brokers_users,
+    brokers_clients,
     charged_days,
     rows,
 )
@@ -80,10 +80,10 @@ class Requests:
             pairs |= {(answered, broker), (answered - timedelta(days=1), broker)}
         return {pair for pair in pairs if self.days is None or pair[0] in self.days}
 
-    def cluster_users(self) -> frozenset[str]:
-        """Return the users of brokers, from the fetches of replicas and from heartbeats."""
-        users = self.mapped(OF_BROKERS, brokers_users, "user string").distinct().collect()
-        return frozenset(row["user"] for row in users)
+    def cluster_clients(self) -> frozenset[tuple[str, str]]:
+        """Return the users and client-ids of brokers, from what only they send."""
+        found = self.mapped(OF_BROKERS, brokers_clients, "user string, client_id string")
+        return frozenset((row["user"], row["client_id"]) for row in found.distinct().collect())
 
     def of_admins(self) -> DataFrame:
         """Return the controllers' lines about topics and quotas, with all columns; they are few.

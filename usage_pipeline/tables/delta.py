@@ -70,7 +70,7 @@ class TableCommit:
 
 
 def commit_to(folder: Folder, opened: "DeltaTable | None", made: TableCommit) -> "DeltaTable":
-    """Commit to a table, and create it if it does not exist."""
+    """Commit to a table, and create it, or the columns that it lacks."""
     from deltalake import (  # noqa: PLC0415 - of the driver alone
         CommitProperties,
         DeltaTable,
@@ -112,7 +112,12 @@ def commit_to(folder: Folder, opened: "DeltaTable | None", made: TableCommit) ->
             commit_properties=properties,
         )
         return DeltaTable(folder.uri(table.name), storage_options=folder.options)
+    stored = {field.name for field in opened.schema().fields}
     try:
+        if added := [field for field in schema.fields if field.name not in stored]:
+            opened.alter.add_columns(
+                added, commit_properties=CommitProperties(max_commit_retries=0)
+            )
         opened.create_write_transaction(
             [*actions],
             "append" if made.replaced is None else "overwrite",
@@ -133,8 +138,10 @@ def commit_to(folder: Folder, opened: "DeltaTable | None", made: TableCommit) ->
 def opened_table(folder: Folder, table: Table, version: int | None = None) -> "DeltaTable | None":
     """Open a table; return None if it does not exist.
 
+    Columns that this program has added since are missing, and read as null.
+
     Raises:
-        OtherFormatError: its columns differ from this program's.
+        OtherFormatError: a later version of this program has added columns.
     """
     from deltalake import DeltaTable  # noqa: PLC0415 - of the driver alone
     from deltalake.exceptions import TableNotFoundError  # noqa: PLC0415 - as above
@@ -146,9 +153,12 @@ def opened_table(folder: Folder, table: Table, version: int | None = None) -> "D
             )
         except TableNotFoundError:
             return None
-    # A stream's tables have no manifest with the version.
-    if [field.name for field in opened.schema().fields] != [column.name for column in table.stored]:
-        raise other_format(folder, f"{table.name} has other columns than this one's")
+    known = {column.name for column in table.stored}
+    if unknown := [field.name for field in opened.schema().fields if field.name not in known]:
+        raise OtherFormatError(
+            f"{folder}: {table.name} has columns that this version of the program does not know"
+            f" ({', '.join(unknown)}). A later version has written it; use that one"
+        )
     return opened
 
 

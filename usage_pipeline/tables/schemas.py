@@ -335,6 +335,8 @@ GOLD_REPLAY: Final = Table(
         Column("throttled", "bigint", "Number of charges that waited or were rejected"),
         Column("throttle_ms_total", "bigint", "Sum of throttle times, which may overlap"),
         Column("throttle_ms_max", "bigint", "Longest throttle time"),
+        Column("amount", "double", "Sum of the charges, in the unit of usage"),
+        Column("throttled_amount", "double", "Sum of the charges that waited or were rejected"),
         Column(
             "peak_rate",
             "double",
@@ -362,8 +364,15 @@ GOLD_RECOMMENDATION: Final = Table(
         Column(
             "throttled_share",
             "double",
-            "Share of charges that the recommended quota would have throttled",
+            "Share of charges that the recommended quota would have throttled, at most",
         ),
+        Column("throttled_amount_share", "double", "Likewise, of their amount, such as bytes"),
+        Column(
+            "throttle_ms_max",
+            "bigint",
+            "Longest throttle time that the recommended quota would have caused, at most",
+        ),
+        Column("days", "int", "Days whose replays count"),
         Column("events", "bigint", "Number of charges in the data"),
         Column("hours", "double", "Hours with charges"),
         Column("coverage", "double", "Share of the requested time that the logs cover"),
@@ -377,7 +386,7 @@ GOLD_RECOMMENDATION: Final = Table(
         ),
     ),
     ("dt",),
-    "the smallest quota that keeps throttling under the target",
+    "the smallest quota that throttles few and never for long",
 )
 
 GOLD_DISK_FORECAST: Final = Table(

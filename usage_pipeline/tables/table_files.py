@@ -109,12 +109,13 @@ class RowGroup:
         Args:
             size: the largest number of rows in a batch.
             columns: columns of the table; partition columns come from the names of the folders.
+                Columns that were added to the table later are null.
         """
-        file = self.file
+        in_file = set(self.opened.schema_arrow.names)
         for batch in self.opened.iter_batches(
             size,
             row_groups=[self.number],
-            columns=[name for name in columns if name not in file.table.folders],
+            columns=[name for name in columns if name in in_file],
             use_threads=False,
         ):
             yield self._completed(batch, columns)
@@ -123,17 +124,21 @@ class RowGroup:
         """Return the statistics of a column in the file's footer; None if there are none."""
         group = self.opened.metadata.row_group(self.number)
         chunks = map(group.column, range(group.num_columns))
-        statistics = next(each.statistics for each in chunks if each.path_in_schema == column)
+        named = (each.statistics for each in chunks if each.path_in_schema == column)
+        statistics = next(named, None)
         return statistics if statistics is not None and statistics.has_min_max else None
 
     def _completed(self, batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBatch:
         table = self.file.table
         values = dict(zip(table.folders, self.file.written.values, strict=True))
         types = {column.name: column.type for column in table.stored}
+        in_file = set(batch.schema.names)
         columns = {
-            name: pa.repeat(pa.scalar(values[name]).cast(arrow_type(types[name])), batch.num_rows)
-            if name in values
-            else batch[name]
+            name: batch[name]
+            if name in in_file
+            else pa.repeat(
+                pa.scalar(values.get(name)).cast(arrow_type(types[name])), batch.num_rows
+            )
             for name in names
         }
         return pa.RecordBatch.from_pydict(columns)

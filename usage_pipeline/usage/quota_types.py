@@ -23,3 +23,5 @@ KEYS: Final[Mapping[str, str]] = {
     PRODUCER_IDS: "producer_ids_rate",
 }
 """The quota's name for each quota type; the last is KIP-936's, which Kafka lacks."""
+ANONYMOUS: Final = "ANONYMOUS"
+"""Kafka's name for everybody without a login."""

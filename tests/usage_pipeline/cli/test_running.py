@@ -219,6 +219,7 @@ def test_percents_become_shares(tmp_path: Path) -> None:
         ReplayOptions(7, ("x2",)),
         TermsOptions(
             target=2.0,
+            longest_wait=12.0,
             margin=10.0,
             floor=(("produce", 5e4),),
             capacity=capacity,
@@ -227,8 +228,9 @@ def test_percents_become_shares(tmp_path: Path) -> None:
         DiskOptions(limit_ratio=0.1, horizon_days=2.0),
     )
     terms, disks = options.terms, options.forecasting
-    assert (0.02, 0.99, 0.1, 0.5) == (
-        *(terms.target, terms.percentile, terms.margin, terms.least_coverage),
+    assert (0.02, 12.0, 0.99, 0.1, 0.5) == (
+        *(terms.target, terms.longest_wait_s, terms.percentile, terms.margin),
+        terms.least_coverage,
     )
     assert {**FLOORS, "produce": 5e4} == terms.floors
     assert (0.1, 48.0) == (disks.limit_ratio, disks.horizon_hours)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from usage_pipeline.kernels.tally import Sums, tally
+from usage_pipeline.kernels.tally import Sums, Tallied, tally
 from usage_pipeline.kernels.values import ChargeResults
 from usage_pipeline.kernels.wait import LONG_MAX
 
@@ -21,9 +21,11 @@ def test_near_and_over_are_counted() -> None:
         sums = Sums.none(1)
         seen = charge_results(70, 80, 100, 150)
         seen.wait_ms[3] = 7
-        tally(np.zeros(4, np.int64), seen, np.full(4, 100.0), over_at, sums)
+        charges = Tallied(np.zeros(4, np.int64), np.full(4, 5.0), np.full(4, 100.0))
+        tally(charges, seen, over_at, sums)
         assert [4, 1, 7, 7, 3, over] == list(sums.counts[0])
         assert (150.0, 100.0) == (sums.peaks[0], sums.last[0])
+        assert [20.0, 5.0] == list(sums.amounts[0])
 
 
 def test_entities_are_summed_apart_and_endless_waits_stay_so() -> None:
@@ -33,8 +35,10 @@ def test_entities_are_summed_apart_and_endless_waits_stay_so() -> None:
     seen.refused[2] = True
     limit = np.array([5.0, 5.0, 6.0, math.nan])
     sums = Sums.none(2)
-    tally(np.array([0, 0, 1, 1]), seen, limit, False, sums)
+    amount = np.array([1.0, 2.0, 4.0, 8.0])
+    tally(Tallied(np.array([0, 0, 1, 1]), amount, limit), seen, False, sums)
     assert [[2, 2, LONG_MAX, LONG_MAX, 0, 0], [2, 1, 0, 0, 0, 0]] == sums.counts.tolist()
+    assert [[3.0, 3.0], [12.0, 4.0]] == sums.amounts.tolist()
     assert [2.0, 4.0] == list(sums.peaks)
     assert 5.0 == sums.last[0]
     assert math.isnan(sums.last[1])

@@ -12,6 +12,7 @@ from usage_pipeline.recommend.terms import (
     Terms,
     TermsError,
     capacity_of,
+    entities_of_brokers,
     entity_parts,
     floor,
     recommended_quotas,
@@ -88,3 +89,19 @@ def test_terms_out_of_range_are_refused(make: Callable[[], object], message: str
 def test_a_floor_as_it_is_written() -> None:
     """It is of one type; without a number it is 0."""
     assert [("produce", 100_000.0), ("request", 0.0)] == [floor("produce=1e5"), floor("request=0")]
+
+
+def test_brokers_are_among_the_clients_of_these() -> None:
+    """Whatever level a quota is on: by user, by client-id, or by both; nobody else is."""
+    clients = frozenset({("kafka", "1"), ("ANONYMOUS", "broker-2-fetcher-0"), ("ANONYMOUS", "")})
+    entities, prefixes = entities_of_brokers(
+        Terms(cluster_users=frozenset({"ops"}), cluster_clients=clients)
+    )
+    assert {
+        *("user=kafka", "user=ops", "user=ANONYMOUS"),
+        *("client-id=1", "user=ANONYMOUS,client-id=1"),
+        *("client-id=broker-2-fetcher-0", "user=ANONYMOUS,client-id=broker-2-fetcher-0"),
+    } == {*entities}
+    # A login is the brokers' with any client-id; without one, other client-ids are tenants'.
+    assert ["user=kafka,client-id=", "user=ops,client-id="] == prefixes
+    assert ([], []) == entities_of_brokers(Terms())

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from sidecar.quotas.entities import DEFAULT, Entity, Name, resolve
 from tests.usage_pipeline.build import frame_of
-from usage_pipeline.replay.entities import EVER, quotas_of
+from usage_pipeline.replay.entities import EVER, Quotas, quotas_of
 from usage_pipeline.replay.prediction import _shaped, _shapes
 from usage_pipeline.silver.quota_config import snapshot_rows
 from usage_pipeline.tables.schemas import SILVER_QUOTA_CONFIG
@@ -102,6 +102,16 @@ def expect(
         return True, shared, shared, None
     entity = name_of(text(quota.entity.user) or "", text(quota.entity.client_id) or "")
     return True, entity or "", name_of(*quota.tags), quota.limit
+
+
+def test_without_a_login_it_is_the_client_id_that_a_quota_would_be_set_for() -> None:
+    """Everybody is ANONYMOUS there, the brokers too; a client without either has no other name."""
+    quotas = Quotas("produce")
+    found = [
+        next(quotas.of_client(user, client_id)).shared_by
+        for user, client_id in (("ANONYMOUS", "etl"), ("alice", "etl"), ("ANONYMOUS", ""))
+    ]
+    assert ["client-id=etl", "user=alice", "user=ANONYMOUS"] == found
 
 
 def test_producer_ids_are_by_user(spark: SparkSession) -> None:

@@ -42,18 +42,30 @@ def test_a_scenario_is_a_factor_or_a_quota() -> None:
 
 
 def test_candidates_rise_by_the_same_factor() -> None:
-    """They are from one that always throttles to one that never does; equal ones are one."""
-    assert (50.0, 229.0, 1050.0) == candidates(1000.0, 3)
-    assert 20 == len(candidates(1234567.0, 20))
+    """They are from one that nearly always throttles to one that never does."""
+    assert (21.0, 96.2, 441.0, 2020.0) == candidates(1000.0, 3)
+    found = candidates(1234567.0, 20)
+    assert len(found) in {20, 21}
+    assert found[0] <= 0.05 * 1234567.0 < found[1]
+    assert found[-2] < 1.05 * 1234567.0 <= found[-1]
     for peak, count in ((0.0, 3), (1.0, 1), (float("inf"), 3)):
         with pytest.raises(ValueError, match="are impossible"):
             candidates(peak, count)
+
+
+def test_runs_with_other_peaks_try_the_same_values() -> None:
+    """Else a value would be judged by the days of one run alone."""
+    quiet, busy = candidates(1000.0, 20), candidates(4567.0, 20)
+    both = {*quiet} & {*busy}
+    assert [each for each in quiet if each >= busy[0]] == sorted(both)
+    assert len(both) > 5
 
 
 def test_a_sweep_leaves_out_those_who_used_nothing() -> None:
     """Each of the others has candidates."""
     found = sweep([("produce", "user=alice", 1000.0), ("fetch", "user=bob", 0.0)], 2)
     assert (
-        Scenario("=50", quota=50.0, quota_type="produce", entity="user=alice"),
-        Scenario("=1050", quota=1050.0, quota_type="produce", entity="user=alice"),
+        Scenario("=21", quota=21.0, quota_type="produce", entity="user=alice"),
+        Scenario("=441", quota=441.0, quota_type="produce", entity="user=alice"),
+        Scenario("=9260", quota=9260.0, quota_type="produce", entity="user=alice"),
     ) == found

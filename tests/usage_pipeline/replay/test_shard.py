@@ -119,7 +119,7 @@ def test_candidates_go_up_to_the_peak() -> None:
         *packed_peaks([peaks], [PLACE | 7, PLACE | 8], 1),
         row(charges((7, 0, 1500.0), (8, 0, 1500.0), slot=[0, 1]), Names([ALICE, bob], ["a.log"])),
     )
-    assert [("user=alice", each) for each in ("=1050", "=229", "=50", "in force")] == [
+    assert [("user=alice", each) for each in ("=2020", "=21", "=441", "=96.2", "in force")] == [
         (r["entity"], r["scenario"]) for r in rows if r["broker"] == 7
     ]
     assert [("user=bob", "in force")] == [

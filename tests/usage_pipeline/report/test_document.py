@@ -75,6 +75,8 @@ def recommended(entity: str, quota: float | None, refused: str | None) -> Row:
         "percentile_rate": 1.5e6,
         "peak_rate": 3e6,
         "throttled_share": None if quota is None else 0.005,
+        "throttled_amount_share": None if quota is None else 0.007,
+        "throttle_ms_max": None if quota is None else 2_500,
         "events": 200,
         "hours": 2.0,
         "coverage": 0.98,
@@ -137,7 +139,7 @@ def test_every_number_is_there() -> None:
     expected = [
         *("120 MB", "203 kB/s", "at least 100 s of threads", "1.5 s"),
         *("45 %", "1 min 1 s", "900 ms"),
-        *("2 MB/s", "0.5 %", "1.5 MB/s", "no candidate"),
+        *("2 MB/s", "0.7 %", "2.5 s", "1.5 MB/s", "no candidate"),
         "200 charges, 2 h, 98 % covered",
         "capacity of the smallest broker: 6 MB/s",
         *("400 MB/h", "30 h", "9 h", "12 h", "it shrinks"),

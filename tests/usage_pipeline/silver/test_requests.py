@@ -161,12 +161,16 @@ def test_what_is_known_of_them_without_reading(spark: SparkSession, store: Store
 def test_brokers_are_known_by_what_they_ask(spark: SparkSession, tmp_path: Path) -> None:
     """Fetches of replicas and heartbeats come from brokers; a tenant's fetches do not."""
     asked = [
-        ("alice", False, "PRODUCE"),
-        ("kafka", True, "FETCH"),
-        ("alice", False, "FETCH"),
-        ("kafka", False, "PRODUCE"),
-        ("controller", False, "BROKER_HEARTBEAT"),
+        ("alice", "etl", False, "PRODUCE"),
+        ("kafka", "broker-1-fetcher-0", True, "FETCH"),
+        ("alice", "etl", False, "FETCH"),
+        ("kafka", "1", False, "PRODUCE"),
+        ("controller", "1", False, "BROKER_HEARTBEAT"),
+        ("controller", "1", False, "ALTER_PARTITION"),
     ]
-    rows = (row(user=user, is_follower=is_follower, api=api) for user, is_follower, api in asked)
-    found = Requests(spark, files_of(tmp_path, SILVER_REQUEST, rows)).cluster_users()
-    assert {"kafka", "controller"} == found
+    rows = (
+        row(user=user, client_id=client_id, is_follower=is_follower, api=api)
+        for user, client_id, is_follower, api in asked
+    )
+    found = Requests(spark, files_of(tmp_path, SILVER_REQUEST, rows)).cluster_clients()
+    assert {("kafka", "broker-1-fetcher-0"), ("controller", "1")} == found

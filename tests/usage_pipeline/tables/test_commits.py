@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.usage_pipeline.build import NOW, committed, files_of, rows_in
-from usage_pipeline.tables import delta
+from usage_pipeline.tables import commits, delta
 from usage_pipeline.tables.commits import (
     Change,
     OutdatedError,
@@ -29,7 +29,13 @@ from usage_pipeline.tables.commits import (
 from usage_pipeline.tables.delta import BesideError, OtherFormatError, compact
 from usage_pipeline.tables.folder import Folder
 from usage_pipeline.tables.parquet_files import NotWrittenError
-from usage_pipeline.tables.schemas import DIM_TOPIC, GOLD_DISK_FORECAST, SILVER_VOLUME, Table
+from usage_pipeline.tables.schemas import (
+    DIM_TOPIC,
+    GOLD_DISK_FORECAST,
+    SILVER_VOLUME,
+    Column,
+    Table,
+)
 from usage_pipeline.tables.table_files import Written
 
 Seen = dict[str, Any]
@@ -454,13 +460,52 @@ def test_a_run_of_two_clusters_that_is_killed_between_them_is_finished(
     assert ["eu", "us"] == found
 
 
-def test_a_streams_tables_of_another_version_are_refused(tmp_path: Path) -> None:
-    """They have no manifest that says so: their columns do."""
+def test_columns_of_a_later_version_are_refused(tmp_path: Path) -> None:
+    """By a reader and by a stream, which names them."""
     folder = stream_folder(tmp_path)
-    table = replace(SILVER_VOLUME, columns=SILVER_VOLUME.columns[:-1])
+    table = replace(SILVER_VOLUME, columns=(*SILVER_VOLUME.columns, Column("new", "int", "New")))
     rows = [{"dt": date(2026, 11, 20), "broker": 1}]
     (file,) = (one.written for one in files_of(tmp_path, table, rows))
     assert append(folder, table, [file], ("stream", 0), NOW)
-    for look in (newest, lambda at: append(at, SILVER_VOLUME, [file], ("stream", 1), NOW)):
-        with pytest.raises(OtherFormatError, match="silver_volume has other columns"):
+    for look in (
+        lambda at: newest(at).files(SILVER_VOLUME),
+        lambda at: append(at, SILVER_VOLUME, [file], ("stream", 1), NOW),
+    ):
+        with pytest.raises(OtherFormatError, match=r"silver_volume has columns .*\(new\)"):
             look(folder)
+
+
+ADDED = "total_bytes"
+
+
+def earlier(table: Table) -> Table:
+    """The table before one of its columns was added."""
+    return replace(table, columns=tuple(each for each in table.columns if each.name != ADDED))
+
+
+def test_an_added_column_is_null_in_earlier_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are read, and the next commit leaves them as they are and adds the column."""
+    with monkeypatch.context() as before:
+        before.setattr(commits, "_BY_NAME", {SILVER_VOLUME.name: earlier(SILVER_VOLUME)})
+        committed(tmp_path, earlier(SILVER_VOLUME), *volumes(19, 20, available=1))
+    assert {None} == {row[ADDED] for row in rows_in(tmp_path, SILVER_VOLUME)}
+    committed(tmp_path, SILVER_VOLUME, volumes(20, available=2)[0] | {ADDED: 9})
+    found = sorted((row["dt"], row[ADDED]) for row in rows_in(tmp_path, SILVER_VOLUME))
+    assert [("2026-11-19", None), ("2026-11-20", 9)] == found
+    # Delta's own readers see the same.
+    table = DeltaTable(f"{tmp_path}/silver_volume").to_pyarrow_table()
+    assert [None, 9] == [row[ADDED] for row in table.sort_by("dt").to_pylist()]
+
+
+def test_a_stream_adds_the_column_too(tmp_path: Path) -> None:
+    """It appends, and merges files with and without the column."""
+    folder = stream_folder(tmp_path)
+    for number, table in enumerate((earlier(SILVER_VOLUME), SILVER_VOLUME)):
+        rows = [row | {ADDED: 9} for row in volumes(20, available=number)]
+        files = [one.written for one in files_of(tmp_path, table, rows, f"run-{number}")]
+        assert append(folder, table, files, ("stream", number), NOW)
+    compact(folder, SILVER_VOLUME)
+    found = sorted((row["available_bytes"], row[ADDED]) for row in rows_in(tmp_path, SILVER_VOLUME))
+    assert [(0, None), (1, 9)] == found

@@ -29,6 +29,11 @@ def test_what_is_put_wins_over_the_file_and_the_file_over_the_setting() -> None:
     assert InForce(MANY, Origin.SETTING) == quota_of(in_force(MANY, {}, {}), "bob")
 
 
+def test_origins_have_the_names_that_the_api_shows() -> None:
+    """Readers of the API compare them."""
+    assert ["setting", "file", "api"] == list(Origin)
+
+
 def test_a_user_may_be_without_limit_where_others_have_one() -> None:
     """The user's own setting counts, and not the default."""
     quotas = in_force(FEW, {"alice": NONE}, {})
