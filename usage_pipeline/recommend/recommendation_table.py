@@ -19,8 +19,9 @@ Example: alice's 99th percentile is 1.0 MB/s, or 1.15 MB/s with a margin of 15 %
 3 s. With a target of 1 % and 30 s, the quota is 2.0 MB/s.
 
 A recommendation is refused if the logs cover too little of the time, if no candidate was replayed
-or passes, and for the brokers' own principals. It is also refused if many charges have unknown
-amounts: the response to a throttled FETCH is empty, so the log does not show the demand.
+or passes, and if brokers would share the quota (``entities_of_brokers``). It is also refused if
+many charges have unknown amounts: the response to a throttled FETCH is empty, so the log does not
+show the demand.
 
 Confidence is at most medium above a wait of 5 s. It is low, whatever the data, if more than 5 % of
 the charges were throttled: those clients wanted to send more, but the replay only knows the
