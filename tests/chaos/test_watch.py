@@ -15,6 +15,7 @@ from tests.chaos.made import course
 from tests.chaos.samples import SidecarSight
 from tests.chaos.watch import Watch
 from tests.kafka_lab.clusters import FakeCluster
+from tests.support.raw_server import raw_server
 
 
 class Volumes(FakeCluster):
@@ -89,8 +90,6 @@ async def answering(document: dict[str, object]) -> AsyncIterator[int]:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
         await writer.drain()
-        writer.close()
 
-    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-        port: int = server.sockets[0].getsockname()[1]
-        yield port
+    async with raw_server(answer) as address:
+        yield address.port

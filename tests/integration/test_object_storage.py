@@ -20,10 +20,10 @@ from typing import Any, Final
 
 import pytest
 
-from tests.sidecar.kafka.servers import raw_server
 from tests.support.command import Done
 from tests.support.gate import Gate
 from tests.support.kills import kill, seeded, session_of, sidecar, waited_for
+from tests.support.raw_server import raw_server
 from tests.support.s3_server import KEY, RUN_S, SECRET, Server, s3_server
 from tests.usage_pipeline.build import rows_in
 from tests.usage_pipeline.logs import lines, write

@@ -29,6 +29,7 @@ from sidecar.cli.callback.jar import callback_jar
 from tests.support.clusters import VOLUME_BYTES
 from tests.support.daemon import Daemon, settings, started
 from tests.support.mounted import MountedSecret
+from tests.support.raw_server import raw_server
 from tests.support.secured import SCRAM, pkcs8
 from tests.support.waiting import seen
 
@@ -190,23 +191,22 @@ class Proxy:
         host, _, to = daemon.address.partition(":")
 
         async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            head = await reader.readuntil(b"\r\n\r\n")
+            accepted = [f"Bearer {each}\r\n".encode() for each in (self.token, self.former)]
+            if not any(each in head for each in accepted):
+                self.refused += 1
+                writer.write(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n")
+                return
+            self.asked += 1
+            ours, theirs = await asyncio.open_connection(host, int(to))
             try:
-                head = await reader.readuntil(b"\r\n\r\n")
-                accepted = [f"Bearer {each}\r\n".encode() for each in (self.token, self.former)]
-                if not any(each in head for each in accepted):
-                    self.refused += 1
-                    writer.write(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n")
-                    return
-                self.asked += 1
-                ours, theirs = await asyncio.open_connection(host, int(to))
                 theirs.write(head)
                 while data := await ours.read(1 << 16):
                     writer.write(data)
-                theirs.close()
             finally:
-                writer.close()
+                theirs.transport.abort()
 
-        async with await asyncio.start_server(handle, "127.0.0.1", port):
+        async with raw_server(handle, port=port):
             yield
 
 

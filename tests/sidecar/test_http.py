@@ -17,7 +17,8 @@ from sidecar.http import (
     request,
     request_blocking,
 )
-from tests.sidecar.kafka.servers import raw_server, server_context
+from tests.sidecar.kafka.servers import server_context
+from tests.support.raw_server import raw_server
 
 Edge = Callable[..., Coroutine[None, None, Response]]
 

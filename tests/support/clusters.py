@@ -26,6 +26,7 @@ from kafka_lab.listeners import Listener
 from kafka_lab.waiting import POLL_S, deadline
 from sidecar.cli.callback.jar import callback_jar
 from sidecar.errors import ClusterError
+from tests.support.raw_server import raw_server
 
 VOLUME_BYTES: Final = 64 << 20
 
@@ -204,7 +205,7 @@ async def release(cluster: Cluster) -> None:
 async def _release(sidecar_port: int) -> None:
     heard = asyncio.Event()
     answer = partial(_answer_released, heard)
-    async with await asyncio.start_server(answer, "127.0.0.1", sidecar_port):
+    async with raw_server(answer, port=sidecar_port):
         await heard.wait()
 
 
@@ -217,7 +218,6 @@ async def _answer_released(
         b"Content-Length: %d\r\n\r\n%s" % (len(_RELEASED), _RELEASED)
     )
     await writer.drain()
-    writer.close()
     heard.set()
 
 

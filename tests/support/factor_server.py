@@ -5,6 +5,8 @@ import json
 from contextlib import AsyncExitStack
 from typing import Final, Self
 
+from tests.support.raw_server import raw_server
+
 _HOLD_S: Final = 1.0
 """How long a request waits for news."""
 
@@ -30,13 +32,10 @@ class FactorServer:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        server = await asyncio.start_server(self._answer, "127.0.0.1", self._port)
-        await self._stack.enter_async_context(server)
+        await self._stack.enter_async_context(raw_server(self._answer, port=self._port))
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        # Whoever waits for news gets an answer, or the server would not end.
-        self._changed.set()
         await self._stack.aclose()
 
     def decide(self, factor: float, *, stops: bool = False) -> None:
@@ -48,37 +47,32 @@ class FactorServer:
         self._changed = asyncio.Event()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").splitlines()
-            headers = dict(line.lower().split(": ", 1) for line in head[1:] if ": " in line)
-            if "throttle-reader" in headers:
-                self.reports.append(headers["throttle-reader"])
-            if "throttle-refused" in headers:
-                self.refusals.append(headers["throttle-refused"])
-            if headers.get("if-none-match") == self._tag:
-                changed = self._changed
-                try:
-                    async with asyncio.timeout(_HOLD_S):
-                        await changed.wait()
-                except TimeoutError:
-                    pass
-            document = {
-                "factor": self.factor,
-                "stop": self._stops,
-                "users": {},
-                "generation": self._generation,
-                "valid_for_ms": 60_000,
-            }
-            body = json.dumps(document).encode()
-            writer.write(
-                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n"
-                b"ETag: %s\r\nContent-Length: %d\r\n\r\n%s" % (self._tag.encode(), len(body), body)
-            )
-            await writer.drain()
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            writer.close()
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").splitlines()
+        headers = dict(line.lower().split(": ", 1) for line in head[1:] if ": " in line)
+        if "throttle-reader" in headers:
+            self.reports.append(headers["throttle-reader"])
+        if "throttle-refused" in headers:
+            self.refusals.append(headers["throttle-refused"])
+        if headers.get("if-none-match") == self._tag:
+            changed = self._changed
+            try:
+                async with asyncio.timeout(_HOLD_S):
+                    await changed.wait()
+            except TimeoutError:
+                pass
+        document = {
+            "factor": self.factor,
+            "stop": self._stops,
+            "users": {},
+            "generation": self._generation,
+            "valid_for_ms": 60_000,
+        }
+        body = json.dumps(document).encode()
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n"
+            b"ETag: %s\r\nContent-Length: %d\r\n\r\n%s" % (self._tag.encode(), len(body), body)
+        )
+        await writer.drain()
 
     @property
     def _tag(self) -> str:

@@ -3,8 +3,6 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,13 +12,12 @@ from pydantic import SecretStr
 from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
 from tests.support.fake_broker import FakeCluster
+from tests.support.raw_server import Handler
 
 T = TypeVar("T")
 
 PATIENCE_S = 60.0
 """The first answers of kio take their time on a busy machine."""
-
-Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 class Clock:
@@ -31,36 +28,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-@asynccontextmanager
-async def raw_server(
-    handler: Handler, ssl_context: ssl.SSLContext | None = None
-) -> AsyncIterator[HostPort]:
-    """A server that does what the handler does, and drops its clients in the end."""
-    tasks: set[asyncio.Task[None]] = set()
-
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        tasks.add(task)
-        try:
-            await handler(reader, writer)
-        except (ConnectionError, asyncio.CancelledError):
-            pass
-        finally:
-            writer.transport.abort()
-            tasks.discard(task)
-
-    server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=ssl_context)
-    try:
-        yield HostPort("127.0.0.1", server.sockets[0].getsockname()[1])
-    finally:
-        server.close()
-        for task in list(tasks):
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await server.wait_closed()
 
 
 async def hang(_reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:

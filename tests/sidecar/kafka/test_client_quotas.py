@@ -17,9 +17,10 @@ from sidecar.kafka.quota_messages import (
 from sidecar.quotas.entities import DEFAULT, Entity
 from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.kafka.kio_codec import kio_answer
-from tests.sidecar.kafka.servers import admin, bootstrap, failed, free_port, hang, raw_server
+from tests.sidecar.kafka.servers import admin, bootstrap, failed, free_port, hang
 from tests.support.fake_broker import FakeCluster
 from tests.support.fake_quotas import FakeQuotas
+from tests.support.raw_server import raw_server
 from tests.support.virtual_time import VIRTUAL_TIME
 
 pytestmark = VIRTUAL_TIME

@@ -12,15 +12,10 @@ import trustme
 from click.testing import CliRunner
 
 from sidecar.cli import group
-from tests.sidecar.kafka.servers import (
-    handshaking,
-    pem,
-    raw_server,
-    server_context,
-    wanting_client_certificate,
-)
+from tests.sidecar.kafka.servers import handshaking, pem, server_context, wanting_client_certificate
 from tests.support.background import bootstrap
 from tests.support.fake_broker import FakeCluster
+from tests.support.raw_server import raw_server
 from tests.support.stepped import SteppedSidecar, effect, settings_at
 
 PASSWORD = 'quoted "secret" \\ with a backslash'

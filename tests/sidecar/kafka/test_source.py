@@ -32,7 +32,6 @@ from tests.sidecar.kafka.servers import (
     free_port,
     hang,
     pem,
-    raw_server,
     server_context,
     succeeded,
 )
@@ -46,6 +45,7 @@ from tests.support.fake_broker import (
     FakeRequest,
 )
 from tests.support.fake_configs import DESCRIBE_CONFIGS, FakeConfigs
+from tests.support.raw_server import raw_server
 from tests.support.virtual_time import VIRTUAL_TIME
 
 pytestmark = [VIRTUAL_TIME, pytest.mark.usefixtures("nothing_left_open")]

@@ -10,7 +10,7 @@ from sidecar.peers.addresses import Addresses
 from sidecar.peers.observations import ObservationLog, ObservationPage
 from sidecar.peers.observers import Observer, Observers, Sight
 from sidecar.volumes import Membership, Observation, Reading
-from tests.sidecar.kafka.servers import raw_server
+from tests.support.raw_server import raw_server
 from tests.support.waiting import seen
 
 

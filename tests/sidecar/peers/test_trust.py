@@ -9,7 +9,8 @@ import trustme
 
 from sidecar.peers.addresses import Address
 from sidecar.peers.trust import Trust
-from tests.sidecar.kafka.servers import hang, raw_server, server_context
+from tests.sidecar.kafka.servers import hang, server_context
+from tests.support.raw_server import raw_server
 
 
 async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

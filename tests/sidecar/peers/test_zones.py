@@ -11,7 +11,8 @@ import trustme
 
 from sidecar.peers.addresses import Address, Addresses
 from sidecar.peers.zones import Zones
-from tests.sidecar.kafka.servers import raw_server, server_context
+from tests.sidecar.kafka.servers import server_context
+from tests.support.raw_server import raw_server
 from tests.support.waiting import seen
 
 URLS = [f"http://sidecar-{number}" for number in range(45)]

@@ -13,8 +13,9 @@ from sidecar.kafka.topic_messages import DELETE_TOPICS_KEY, DeleteTopics
 from sidecar.kafka.topic_results import Outcome
 from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.kafka.kio_codec import kio_answer
-from tests.sidecar.kafka.servers import admin, bootstrap, failed, free_port, hang, raw_server
+from tests.sidecar.kafka.servers import admin, bootstrap, failed, free_port, hang
 from tests.support.fake_broker import FakeBroker, FakeCluster, FakeRequest
+from tests.support.raw_server import raw_server
 from tests.support.virtual_time import VIRTUAL_TIME
 
 pytestmark = VIRTUAL_TIME

@@ -12,8 +12,8 @@ from sidecar.http import request
 from sidecar.kafka.client.connection import dial
 from sidecar.kafka.client.security import load_security
 from sidecar.settings import HostPort, KafkaAdmin
-from tests.sidecar.kafka.servers import raw_server
 from tests.support.fake_broker import FakeCluster
+from tests.support.raw_server import raw_server
 
 DEAD, ALIVE = "127.0.0.2", "127.0.0.1"
 

@@ -28,7 +28,7 @@ from sidecar.kafka.client.failures import (
 from sidecar.settings.keys import FIELDS, environment_key
 from sidecar.settings.values import Place
 from sidecar.volumes import Failure, FailureKind
-from tests.sidecar.kafka.servers import raw_server
+from tests.support.raw_server import raw_server
 
 HERE = Names()
 

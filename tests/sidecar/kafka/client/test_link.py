@@ -26,7 +26,6 @@ from tests.sidecar.kafka.servers import (
     failed,
     hang,
     pem,
-    raw_server,
     server_context,
     succeeded,
 )
@@ -39,6 +38,7 @@ from tests.support.fake_broker import (
     FakeRequest,
     Twist,
 )
+from tests.support.raw_server import raw_server
 from tests.support.virtual_time import VIRTUAL_TIME
 
 pytestmark = [VIRTUAL_TIME, pytest.mark.usefixtures("nothing_left_open")]

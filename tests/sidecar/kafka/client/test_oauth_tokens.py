@@ -12,7 +12,8 @@ from pydantic import SecretStr
 
 from sidecar.kafka.client.failures import TokenError
 from sidecar.kafka.client.oauth_tokens import ClientCredentials
-from tests.sidecar.kafka.servers import Clock, Handler, hang, raw_server, server_context
+from tests.sidecar.kafka.servers import Clock, hang, server_context
+from tests.support.raw_server import Handler, raw_server
 from tests.support.virtual_time import VIRTUAL_TIME
 
 pytestmark = [VIRTUAL_TIME, pytest.mark.usefixtures("nothing_left_open")]
