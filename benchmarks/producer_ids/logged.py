@@ -41,7 +41,7 @@ class RequestLogs:
                 with file.open("rb") as opened:
                     opened.seek(begin)
                     found += [line for line in map(parse, opened) if isinstance(line, Line)]
-        return sorted(found, key=lambda line: line.time)
+        return sorted(found, key=_logged_s)
 
 
 def logged_user(lines: Iterable[Line], user: str, begin: float, clock_ahead_s: float) -> LoggedUser:
@@ -63,8 +63,14 @@ def logged_user(lines: Iterable[Line], user: str, begin: float, clock_ahead_s: f
                 count += 1
                 # Brokers write local time, as this process has it; two ids of one millisecond are
                 # both in the next sample.
-                allocated.add(line.time.timestamp() + clock_ahead_s, count)
+                allocated.add(_logged_s(line) + clock_ahead_s, count)
     return LoggedUser(allocated, throttle_ms)
+
+
+def _logged_s(line: Line) -> float:
+    """When a line was logged, seconds of the epoch; Kafka's layout has a time."""
+    assert line.time is not None
+    return line.time.timestamp()
 
 
 def _size(file: Path) -> int:

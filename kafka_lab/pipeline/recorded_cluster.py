@@ -24,7 +24,7 @@ from sidecar.kafka.broker_configs import describe_broker_configs
 from sidecar.kafka.broker_loggers import set_levels
 from sidecar.kafka.client_quotas import alter_client_quotas, describe_client_quotas
 from sidecar.quotas.quota_file import quota_documents
-from sidecar.requestlog.line import LOGGER
+from sidecar.requestlog.rejected import LOGGER
 from sidecar.settings import KafkaAdmin
 from sidecar.settings.convert import addresses
 from sidecar.volumes import Failure

@@ -26,8 +26,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from sidecar.requestlog.exempt import is_exempt
-from sidecar.requestlog.line import Line, Rejected, RejectedKind
+from sidecar.requestlog.line import Line
 from sidecar.requestlog.mutation_counts import ABOUT_TOPICS, TopicSizes
+from sidecar.requestlog.rejected import Rejected, RejectedKind
 
 Client = tuple[str, str]
 """User and client-id, "" for a client without one."""

@@ -19,7 +19,8 @@ from typing import Final
 
 import msgspec
 
-from sidecar.requestlog.line import Line, Rejected, RejectedKind
+from sidecar.requestlog.line import Line
+from sidecar.requestlog.rejected import Rejected, RejectedKind
 from sidecar.requestlog.wire import (
     InitProducerIdAnswer,
     Topic,

@@ -23,11 +23,13 @@ class InitProducerIdAnswer(Wire, frozen=True):
         producer_id: the id; -1 if the answer contains none.
         producer_epoch: how often the broker has returned this id again.
         error: Kafka's error code; None without an answer.
+        throttle_time_ms: the throttle time.
     """
 
     producer_id: int = -1
     producer_epoch: int = -1
     error: int | None = msgspec.field(default=None, name="errorCode")
+    throttle_time_ms: int = 0
 
 
 class Acks(Wire, frozen=True):

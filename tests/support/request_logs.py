@@ -10,7 +10,8 @@ from kafka_lab.cluster import Cluster
 from sidecar.kafka.broker_configs import describe_broker_configs
 from sidecar.kafka.broker_loggers import set_levels
 from sidecar.requestlog.client_usage import Usage
-from sidecar.requestlog.line import LOGGER, Line, parse
+from sidecar.requestlog.line import Line, parse
+from sidecar.requestlog.rejected import LOGGER
 from sidecar.requestlog.tail import Tail
 from sidecar.settings import KafkaAdmin
 from sidecar.settings.convert import addresses

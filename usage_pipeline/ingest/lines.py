@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from io import BufferedIOBase
 from typing import Final, Protocol
 
-from sidecar.requestlog.line import RejectedKind
+from sidecar.requestlog.rejected import RejectedKind
 
 BLOCK_BYTES: Final = 1 << 23
 LONGEST_LINE: Final = 1 << 26

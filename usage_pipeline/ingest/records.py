@@ -12,11 +12,12 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
-from sidecar.requestlog.line import Line, Rejected, parse
+from sidecar.requestlog.layout import Layout
+from sidecar.requestlog.line import Line, parse
+from sidecar.requestlog.rejected import Rejected
 from usage_pipeline.ingest.fast_parser import Buffer, FastLines, fast_lines
 from usage_pipeline.ingest.log_clock import is_doubled
-from usage_pipeline.ingest.rows import Row, local_us, row
-from usage_pipeline.kernels.log_lines import YEARS
+from usage_pipeline.ingest.rows import YEARS, Row, local_us, row
 from usage_pipeline.kernels.values import Flags, Longs
 from usage_pipeline.tables.arrow import arrow_schema
 from usage_pipeline.tables.schemas import QUARANTINE, SILVER_CHANGE
@@ -72,17 +73,27 @@ def parse_block(
             )
         return in_second_pass
 
+    def passes_of(quick: FastLines) -> Flags | None:
+        local = ~quick.has_offset
+        of_local = passes(quick.starts[local], quick.seconds[local])
+        if of_local is None:
+            return None
+        in_second_pass = np.zeros(len(local), np.bool_)
+        in_second_pass[local] = of_local
+        return in_second_pass
+
     def fold(line: Line, start: int) -> int:
-        if not YEARS[0] <= line.time.year <= YEARS[1]:
+        if line.time is None or line.time.tzinfo or not YEARS[0] <= line.time.year <= YEARS[1]:
             return 0
         in_second_pass = passes(np.array([start]), np.array([local_us(line.time) // 1_000_000]))
         return int(in_second_pass is not None and in_second_pass[0])
 
-    quick = fast_lines(block)
+    layout = Layout()
+    quick = fast_lines(block, layout)
     rows: list[tuple[Row, int]] = []
     rejected: list[tuple[Rejected, int, int]] = []
-    for start, end in quick.left.tolist():
-        parsed = parse(bytes(block[start:end]))
+    for start, end in quick.left:
+        parsed = parse(bytes(block[start:end]), layout)
         made = parsed if isinstance(parsed, Rejected) else row(parsed, zone, fold(parsed, start))
         if isinstance(made, Rejected):
             rejected.append((made, offset + start, end - start))
@@ -92,9 +103,7 @@ def parse_block(
         _merged(
             _rows(rows, broker, src_file, schema),
             np.array([start for _, start in rows], np.int64),
-            _fast_rows(
-                quick, offset, zone, broker, src_file, schema, passes(quick.starts, quick.seconds)
-            ),
+            _fast_rows(quick, offset, zone, broker, src_file, schema, passes_of(quick)),
             quick.starts + offset,
         ),
         _rejected(rejected, broker, src_file),
@@ -126,7 +135,7 @@ def _fast_rows(  # noqa: PLR0917  as parse_block's
     schema: pa.Schema,
     is_second: Flags | None,
 ) -> pa.RecordBatch:
-    count = len(quick.rows)
+    count = len(quick.starts)
     columns = {
         **quick.columns(schema.names, zone, is_second),
         "broker": pa.repeat(pa.scalar(broker, pa.int32()), count),

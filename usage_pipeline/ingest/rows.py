@@ -3,7 +3,7 @@
 This module defines the meaning of a row; ``fast_parser`` makes the same rows faster. A line with a
 value that does not fit a column (a time before 1970, a number beyond 64 bits) is not read.
 
-The log's times are local times of the broker, in a zone that the line does not name. For the
+Most logs' times are local times of the broker, in a zone that the line does not name. For the
 repeated hour in autumn, ``second_pass`` finds out to which pass a line belongs.
 
 Example: a PRODUCE of 25,532 bytes in two partitions is logged at 10:00:00.123 in Berlin, after
@@ -22,14 +22,14 @@ from typing import Final, NamedTuple
 from sidecar.quotas.entities import Default, Name
 from sidecar.requestlog.allocated_ids import producer_id
 from sidecar.requestlog.exempt import FETCH, PRODUCE, is_exempt
-from sidecar.requestlog.line import Line, Rejected, RejectedKind
+from sidecar.requestlog.line import Line
 from sidecar.requestlog.mutation_counts import ABOUT_TOPICS, mutations_of
+from sidecar.requestlog.rejected import Rejected, RejectedKind
 from sidecar.requestlog.request_detail import TopicChange, TopicChanges
 from sidecar.requestlog.wire import InitProducerIdAnswer
 from usage_pipeline.kernels.charge_times import charged_at_ms
 from usage_pipeline.kernels.fetch_size import fetch_answer, fetch_bytes
 from usage_pipeline.kernels.line_detail import QuotaChanges, detail
-from usage_pipeline.kernels.log_lines import LONGEST_QUEUED_MS
 from usage_pipeline.kernels.produce_size import Produce, produce_bytes
 from usage_pipeline.tables.schemas import SILVER_REQUEST
 
@@ -83,6 +83,10 @@ class _Details(NamedTuple):
     quota_changes: list[QuotaValue] | None = None
 
 
+LONGEST_QUEUED_MS: Final = 1e12
+"""The longest time in the response queue and of sending for which a charge's time is known."""
+YEARS: Final = (1971, 9998)
+"""The first and the last year whose times are valid in every zone."""
 NO_DETAILS: Final = _Details()
 
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001  local times are reckoned as if they were UTC
@@ -101,16 +105,21 @@ def row(line: Line, zone: tzinfo, fold: int = 0) -> Row | Rejected:
 
     Args:
         line: the line as it was logged.
-        zone: the time zone of the broker's clock.
+        zone: the time zone of the broker's clock, for a time without an offset.
         fold: for a repeated time, the first pass (0) or the second (1).
     """
-    logged_us = since_1970_us(line.time.replace(fold=fold), zone)
+    if line.time is None:
+        return Rejected(RejectedKind.TIME, "the line has no date and time")
+    time = line.time
+    if time.tzinfo is not None:
+        time, zone = time.astimezone(UTC).replace(tzinfo=None), UTC
+    logged_us = since_1970_us(time.replace(fold=fold), zone)
     queued_ms = line.body.send_time_ms + line.body.response_queue_time_ms
     if logged_us is None:
         return Rejected(RejectedKind.TIME, "not of the years 1970 to 9999")
     if not queued_ms <= LONGEST_QUEUED_MS:
         return Rejected(RejectedKind.UNEXPECTED, "queued for longer than can be")
-    ahead_us = local_us(line.time) - logged_us
+    ahead_us = local_us(time) - logged_us
     details = _details(line)
     made = Row(
         log_ts=logged_us,

@@ -27,8 +27,17 @@ _MS: Final = timedelta(milliseconds=1)
 
 
 def charged_at_ms(line: Line) -> int:
-    """When the broker charged bytes and request time, ms since 1970 in its local time."""
-    logged_ms = (line.time.replace(tzinfo=UTC) - _EPOCH) / _MS
+    """When the broker charged bytes and request time, ms since 1970 in its local time.
+
+    In UTC, if the line's time has an offset.
+
+    Raises:
+        ValueError: the line has no time.
+    """
+    if line.time is None:
+        raise ValueError("the line has no time")
+    logged = line.time.replace(tzinfo=UTC) if line.time.tzinfo is None else line.time
+    logged_ms = (logged - _EPOCH) / _MS
     return math.floor(logged_ms - line.body.send_time_ms - line.body.response_queue_time_ms)
 
 

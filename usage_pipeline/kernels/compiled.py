@@ -13,7 +13,7 @@ Source: numba.core.caching; org.apache.spark.api.python.BasePythonRunner for SPA
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 from numba import __version__ as version
 from numba import config, njit
@@ -22,14 +22,12 @@ from usage_pipeline.kernels.sources import SOURCES
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-_UNCOUNTED: Final[dict[str, Any]] = {"nogil": True, "_nrt": False}
-"""Compile without numba's runtime, which counts references to arrays."""
 
 
 def _kept(made: Any) -> Any:  # noqa: ANN401  numba's own
     """A cache that is valid only while the sources of all kernels are unchanged.
 
-    Numba itself checks only the file of the function, not the files of merged functions.
+    Numba itself checks only the file of the function, not the files of inlined functions.
     """
     # Set as the version, because the rest of the index is unpickled before stamps are compared, and
     # classes of another release may no longer exist.
@@ -37,30 +35,26 @@ def _kept(made: Any) -> Any:  # noqa: ANN401  numba's own
     return made
 
 
-def _in_executor(function: Callable[_P, _R], options: dict[str, Any]) -> Any:  # noqa: ANN401  as above
+def _in_executor(function: Callable[_P, _R]) -> Any:  # noqa: ANN401  as above
     """Compile with a cache in the executor's folder, or without one if there is no folder."""
     folders = os.environ.get("SPARK_LOCAL_DIRS")
     if not folders:
-        return njit(**options)(function)
+        return njit(nogil=True)(function)
     settings: Any = config
     settings.CACHE_DIR = str(Path(folders.split(",")[0]) / "kernels")
     try:
-        return _kept(njit(cache=True, **options)(function))
+        return _kept(njit(cache=True, nogil=True)(function))
     except RuntimeError:  # the folder can't be written to
-        return njit(**options)(function)
-
-
-def _made(function: Callable[_P, _R], options: dict[str, Any]) -> Callable[_P, _R]:
-    try:
-        made = _kept(njit(cache=True, **options)(function))
-    except RuntimeError:  # numba found no folder for its cache
-        made = _in_executor(function, options)
-    return cast("Callable[_P, _R]", made)
+        return njit(nogil=True)(function)
 
 
 def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Compile a function; it runs without the interpreter's lock."""
-    return _made(function, {"nogil": True})
+    try:
+        made = _kept(njit(cache=True, nogil=True)(function))
+    except RuntimeError:  # numba found no folder for its cache
+        made = _in_executor(function)
+    return cast("Callable[_P, _R]", made)
 
 
 def inlined(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -69,17 +63,3 @@ def inlined(function: Callable[_P, _R]) -> Callable[_P, _R]:
     A call would cost more than these lines.
     """
     return cast("Callable[_P, _R]", njit(inline="always", nogil=True)(function))
-
-
-def merged(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Let LLVM inline a function instead of numba, for parts with loops and several returns.
-
-    Such a function can't make arrays, so that no references are counted. With about ten calls for
-    each field of a line, counting would take most of the time.
-    """
-    return cast("Callable[_P, _R]", njit(forceinline=True, **_UNCOUNTED)(function))
-
-
-def walking(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Do the same as ``compiled``, for a kernel of ``merged`` parts."""
-    return _made(function, _UNCOUNTED)

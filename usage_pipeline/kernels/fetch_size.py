@@ -28,6 +28,7 @@ import msgspec
 
 from sidecar.requestlog.line import Line
 from sidecar.requestlog.wire import Wire
+from usage_pipeline.kernels.produce_size import utf8_bytes, varint_bytes
 
 NEWEST_FETCH: Final = 18
 """The newest version whose encoding is known."""
@@ -77,15 +78,16 @@ class Fetched(Wire, frozen=True):
     """A FETCH's answer."""
 
     responses: tuple[FetchedTopic, ...] = ()
+    throttle_time_ms: int = 0
 
     @property
     def records_bytes(self) -> int:
         """The size of all batches."""
-        return sum(
-            partition.records_size_in_bytes
-            for topic in self.responses
-            for partition in topic.partitions
-        )
+        size = 0
+        for topic in self.responses:
+            for partition in topic.partitions:
+                size += partition.records_size_in_bytes
+        return size
 
 
 _FETCHED: Final = msgspec.json.Decoder(Fetched)
@@ -118,8 +120,8 @@ def fetch_bytes(answer: Fetched, version: int) -> int | None:
         size += throttle_time
     if version >= 7:
         size += error_and_session
-    size += _count(len(answer.responses), version)
-    partition = _partition(version)
+    size += 4 if version < _FLEXIBLE_SINCE else varint_bytes(len(answer.responses) + 1)
+    partition = _PARTITION[version]
     for topic in answer.responses:
         size += _topic(topic, version, partition)
     tags = 1
@@ -138,16 +140,22 @@ def _partition(version: int) -> int:
     return size + 1 if version >= _FLEXIBLE_SINCE else size
 
 
+_PARTITION: Final = tuple(map(_partition, range(NEWEST_FETCH + 1)))
+
+
 def _topic(topic: FetchedTopic, version: int, partition: int) -> int:
-    size = _ID if version >= _IDS_SINCE else _string(topic.topic, version)
-    size += _count(len(topic.partitions), version) + partition * len(topic.partitions)
+    name = 0 if version >= _IDS_SINCE else utf8_bytes(topic.topic)
+    size = partition * len(topic.partitions)
     if version < _FLEXIBLE_SINCE:
-        return size + sum(_old_records(part, version) for part in topic.partitions)
+        size += 2 + name + 4
+        return size + sum([_old_records(part, version) for part in topic.partitions])
+    size += _ID if version >= _IDS_SINCE else varint_bytes(name + 1) + name
     tags = 1
+    size += varint_bytes(len(topic.partitions) + 1) + tags
     for part in topic.partitions:
         records = part.records_size_in_bytes
         aborted = part.aborted_transactions
-        size += _varint(records + 1) + records
+        size += varint_bytes(records + 1) + records
         size += 1 if aborted is None else _aborted(aborted)
         if part.diverging_epoch is not None:
             size += DIVERGING_EPOCH
@@ -155,7 +163,7 @@ def _topic(topic: FetchedTopic, version: int, partition: int) -> int:
             size += CURRENT_LEADER
         if part.snapshot_id is not None:
             size += SNAPSHOT_ID
-    return size + tags
+    return size
 
 
 def _old_records(partition: FetchedPartition, version: int) -> int:
@@ -164,19 +172,4 @@ def _old_records(partition: FetchedPartition, version: int) -> int:
 
 
 def _aborted(transactions: tuple[Present, ...]) -> int:
-    return _varint(len(transactions) + 1) + (_ABORTED + 1) * len(transactions)
-
-
-def _string(text: str, version: int) -> int:
-    """The bytes of a string; a null string takes as many as an empty one."""
-    length = len(text.encode("utf-8", "replace"))
-    return length + (_varint(length + 1) if version >= _FLEXIBLE_SINCE else 2)
-
-
-def _count(elements: int, version: int) -> int:
-    return _varint(elements + 1) if version >= _FLEXIBLE_SINCE else 4
-
-
-def _varint(number: int) -> int:
-    """The bytes of an unsigned number: one for each 7 bits, and at least one."""
-    return -(-number.bit_length() // 7) or 1
+    return varint_bytes(len(transactions) + 1) + (_ABORTED + 1) * len(transactions)

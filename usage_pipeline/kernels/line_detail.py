@@ -19,7 +19,8 @@ import msgspec
 from sidecar.quotas.entities import Entity
 from sidecar.requestlog import request_detail
 from sidecar.requestlog.exempt import PRODUCE
-from sidecar.requestlog.line import Line, Rejected, RejectedKind
+from sidecar.requestlog.line import Line
+from sidecar.requestlog.rejected import Rejected, RejectedKind
 from sidecar.requestlog.wire import Wire
 from usage_pipeline.kernels.produce_size import Produce
 

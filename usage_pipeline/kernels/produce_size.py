@@ -28,8 +28,12 @@ NEWEST_PRODUCE: Final = 13
 """The newest version whose encoding is known."""
 
 _ID: Final = 16
+_INDEX: Final = 4
 _TAGS: Final = 1
 """The bytes of an empty list of tags: its length, 0."""
+
+
+_VARINT_BYTES: Final = tuple(-(-bits // 7) or 1 for bits in range(65))
 
 
 class ProducePartition(Wire, frozen=True):
@@ -74,11 +78,11 @@ class Produce(Wire, frozen=True):
     @property
     def records_bytes(self) -> int:
         """The size of all batches."""
-        return sum(
-            partition.records_size_in_bytes
-            for topic in self.topics
-            for partition in topic.partition_data
-        )
+        size = 0
+        for topic in self.topics:
+            for partition in topic.partition_data:
+                size += partition.records_size_in_bytes
+        return size
 
 
 def produce_bytes(produce: Produce, version: int, client_id: str) -> int | None:
@@ -94,49 +98,39 @@ def produce_bytes(produce: Produce, version: int, client_id: str) -> int | None:
     """
     if not 0 <= version <= NEWEST_PRODUCE:
         return None
-    return _header(version, client_id) + _body(produce, version)
-
-
-def _header(version: int, client_id: str) -> int:
-    api_key, api_version, correlation_id, length = 2, 2, 4, 2
-    tags = _TAGS if version >= _FLEXIBLE_SINCE else 0
-    return api_key + api_version + correlation_id + length + _utf8(client_id) + tags
+    api_key, api_version, correlation_id, acks, timeout = 2, 2, 4, 2, 4
+    size = api_key + api_version + correlation_id + 2 + utf8_bytes(client_id) + acks + timeout
+    if version < _FLEXIBLE_SINCE:
+        return size + _body(produce, version)
+    transaction = utf8_bytes(produce.transactional_id or "")
+    size += 2 * _TAGS + varint_bytes(transaction + 1) + transaction
+    size += varint_bytes(len(produce.topics) + 1)
+    for topic in produce.topics:
+        partitions = topic.partition_data
+        name = utf8_bytes(topic.name)
+        size += _ID if version >= _IDS_SINCE else varint_bytes(name + 1) + name
+        size += varint_bytes(len(partitions) + 1) + _TAGS + (_INDEX + _TAGS) * len(partitions)
+        for partition in partitions:
+            records = partition.records_size_in_bytes
+            size += varint_bytes(records + 1) + records
+    return size
 
 
 def _body(produce: Produce, version: int) -> int:
-    acks, timeout = 2, 4
-    topics = sum(_topic(topic, version) for topic in produce.topics)
-    size = acks + timeout + _count(len(produce.topics), version) + topics
+    """What follows the time-out, before version 9: lengths of two bytes, counts of four."""
+    size = 4
     if version >= _TRANSACTIONAL_SINCE:
-        size += _string(produce.transactional_id or "", version)
-    return size + (_TAGS if version >= _FLEXIBLE_SINCE else 0)
+        size += 2 + utf8_bytes(produce.transactional_id or "")
+    for topic in produce.topics:
+        size += 2 + utf8_bytes(topic.name) + 4 + (_INDEX + 4) * len(topic.partition_data)
+    return size + produce.records_bytes
 
 
-def _topic(topic: ProduceTopic, version: int) -> int:
-    size = _ID if version >= _IDS_SINCE else _string(topic.name, version)
-    records = [partition.records_size_in_bytes for partition in topic.partition_data]
-    size += _count(len(records), version) + sum(records)
-    index = 4
-    if version >= _FLEXIBLE_SINCE:
-        lengths = sum([_varint(size + 1) for size in records])
-        return size + (index + _TAGS) * len(records) + lengths + _TAGS
-    return size + (index + 4) * len(records)
+def utf8_bytes(text: str) -> int:
+    """The bytes of a text."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
 
 
-def _string(text: str, version: int) -> int:
-    """The bytes of a string; a null string takes as many as an empty one."""
-    length = _utf8(text)
-    return length + (_varint(length + 1) if version >= _FLEXIBLE_SINCE else 2)
-
-
-def _count(elements: int, version: int) -> int:
-    return _varint(elements + 1) if version >= _FLEXIBLE_SINCE else 4
-
-
-def _utf8(text: str) -> int:
-    return len(text.encode("utf-8", "replace"))
-
-
-def _varint(number: int) -> int:
+def varint_bytes(number: int) -> int:
     """The bytes of an unsigned number: one for each 7 bits, and at least one."""
-    return -(-number.bit_length() // 7) or 1
+    return _VARINT_BYTES[number.bit_length()]

@@ -38,7 +38,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from sidecar.errors import SidecarError
-from sidecar.requestlog.line import RejectedKind
+from sidecar.requestlog.rejected import RejectedKind
 from usage_pipeline.ingest.log_clock import ahead_ms
 from usage_pipeline.ingest.paths import NAMED, Zones
 from usage_pipeline.ingest.records import REJECTED, ROWS, Parsed, parse_block

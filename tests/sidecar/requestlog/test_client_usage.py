@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from sidecar.requestlog.client_usage import ClientUsage, Usage
-from sidecar.requestlog.line import Line, RejectedKind, parse
+from sidecar.requestlog.line import Line, parse
+from sidecar.requestlog.rejected import RejectedKind
 from sidecar.requestlog.request_detail import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 from tests.sidecar.requestlog.lines import BY_HAND, parsed_line, topics_line
 

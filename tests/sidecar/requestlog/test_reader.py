@@ -11,8 +11,9 @@ import pytest
 
 from sidecar.quotas.entities import LONGEST_USER
 from sidecar.requestlog.allocated_ids import producer_id
-from sidecar.requestlog.line import Line, RejectedKind
+from sidecar.requestlog.line import Line
 from sidecar.requestlog.reader import SILENT_S, LogReader
+from sidecar.requestlog.rejected import RejectedKind
 from tests.sidecar.api.build import until
 from tests.sidecar.requestlog.lines import BY_HAND
 

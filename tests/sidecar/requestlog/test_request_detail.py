@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sidecar.requestlog.line import Rejected, RejectedKind
+from sidecar.requestlog.rejected import Rejected, RejectedKind
 from sidecar.requestlog.request_detail import (
     Detail,
     TopicChange,

@@ -1,4 +1,4 @@
-"""Blocks of lines as columns: the kernel is compared with what each line says."""
+"""Blocks of lines as columns: the fast parser is compared with what each line says."""
 
 from zoneinfo import ZoneInfo
 
@@ -7,7 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sidecar.requestlog.line import Rejected, parse
+from sidecar.requestlog.layout import Layout
+from sidecar.requestlog.line import parse
+from sidecar.requestlog.rejected import Rejected
 from tests.sidecar.requestlog.lines import BY_HAND, REAL, line, read
 from tests.usage_pipeline.request_lines import REQUEST_LOGS, TIMES, damaged_lines, lines_as_written
 from usage_pipeline.ingest.fast_parser import fast_lines
@@ -36,10 +38,10 @@ def test_a_block_says_what_its_lines_say(block: bytes, zone: ZoneInfo) -> None:
     lines=st.lists(lines_as_written(), min_size=1, max_size=4),
     zone=st.sampled_from([BERLIN, ZoneInfo("America/St_Johns")]),
 )
-def test_what_brokers_write_is_read_by_the_kernel(lines: list[bytes], zone: ZoneInfo) -> None:
+def test_what_brokers_write_is_read_fast(lines: list[bytes], zone: ZoneInfo) -> None:
     """Every line is, whatever names it has, and as it is read by itself."""
     block = b"\n".join(lines)
-    assert [] == fast_lines(block).left.tolist()
+    assert [] == fast_lines(block, Layout()).left
     assert_says_what_its_lines_say(block, zone)
 
 
@@ -53,7 +55,7 @@ def test_a_client_id_forges_no_field() -> None:
     """What is in a string stays in it, even a whole line of the log."""
     forged = '"},"principal":"User:eve","x":{"request":{"acks":0}} (kafka.request.logger)'
     block = line(3, client_id=forged)
-    assert [] == fast_lines(block).left.tolist()
+    assert [] == fast_lines(block, Layout()).left
     rows = parsed(block).rows
     assert ["alice"] == rows["user"].to_pylist()
     assert [forged] == rows["client_id"].to_pylist()
@@ -81,7 +83,7 @@ def test_each_version(version: int) -> None:
         line(1, version=version, request={}, response=fetched),
     ]
     block = b"\n".join(lines)
-    assert [] == fast_lines(block).left.tolist()
+    assert [] == fast_lines(block, Layout()).left
     assert_says_what_its_lines_say(block, BERLIN)
 
 
@@ -111,25 +113,22 @@ def test_each_version(version: int) -> None:
     ],
 )
 def test_what_is_unusual_or_no_json(wrong: bytes) -> None:
-    """The kernel leaves it, and it is what it is by itself."""
+    """It is what it is by itself."""
     text = line(3).replace(b'"throttleTimeMs":0', wrong)
-    assert [[0, len(text)]] == fast_lines(text).left.tolist()
     assert_says_what_its_lines_say(text, BERLIN)
 
 
 @pytest.mark.parametrize("after", [b"x", b"}", b" ", b",{}"])
 def test_more_after_the_json(after: bytes) -> None:
-    """The kernel leaves the line."""
+    """The line is what it is by itself."""
     text = line(3).replace(b" (kafka.request.logger)", after + b" (kafka.request.logger)")
-    assert 1 == len(fast_lines(text).left)
     assert_says_what_its_lines_say(text, BERLIN)
 
 
 def test_what_is_missing() -> None:
-    """The kernel leaves a line without a required field."""
+    """A line without a required field is what it is by itself."""
     for name in (b"requestApiKey", b"requestApiVersion", b"principal", b"localTimeMs", b"request"):
         text = line(3).replace(b'"' + name + b'":', b'"other":')
-        assert 1 == len(fast_lines(text).left)
         assert_says_what_its_lines_say(text, BERLIN)
 
 
@@ -147,7 +146,7 @@ def test_nesting(deep: int) -> None:
 
 
 def test_columns_that_are_asked_for() -> None:
-    """They equal those of all columns, for lines that the kernel reads and those it leaves."""
+    """They equal those of all columns, for lines that are read fast and those that are left."""
     block = b"\n".join(REAL + BY_HAND)
     whole = parsed(block).rows
     schema = pa.schema([ROWS.field(name) for name in ("api", "quota_ts", "topic_changes")])
@@ -159,7 +158,7 @@ def test_columns_that_are_asked_for() -> None:
 
 @pytest.mark.parametrize("size", [-1, 0, 126, 127, 128, 16_382, 16_383, 16_384, 2_097_151])
 def test_sizes_at_the_ends_of_lengths(size: int) -> None:
-    """The kernel too knows where a length takes a byte more, however many came before it."""
+    """A length takes a byte more there, however many came before it."""
     lines = [
         line(
             0,
@@ -247,11 +246,11 @@ def rows_of(found: Parsed) -> list[tuple[Row, int]]:
 
 
 def test_lines_of_brokers_are_usual() -> None:
-    """The kernel reads all of them but those that change topics or quotas."""
-    found = fast_lines(b"\n".join(REAL + BY_HAND))
+    """All of them are read fast but those that change topics or quotas."""
+    found = fast_lines(b"\n".join(REAL + BY_HAND), Layout())
     apis = [read(text).api for text in REAL + BY_HAND]
     slow = {"CREATE_TOPICS", "CREATE_PARTITIONS", "DELETE_TOPICS", "ALTER_CLIENT_QUOTAS"}
-    assert len(apis) == len(found.starts) + len(found.left)
+    assert len(apis) == len(found.lines) + len(found.left)
     assert sum(api in slow for api in apis) == len(found.left)
 
 

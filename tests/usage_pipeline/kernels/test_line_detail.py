@@ -3,7 +3,7 @@
 import pytest
 
 from sidecar.quotas.entities import DEFAULT, Entity
-from sidecar.requestlog.line import Rejected, RejectedKind
+from sidecar.requestlog.rejected import Rejected, RejectedKind
 from sidecar.requestlog.request_detail import TopicChange, TopicChanges
 from sidecar.requestlog.wire import InitProducerIdAnswer
 from tests.sidecar.requestlog.lines import BY_HAND, REAL, parsed_line, read

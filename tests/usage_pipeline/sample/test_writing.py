@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from sidecar.requestlog.line import Line, Rejected, parse
+from sidecar.requestlog.line import Line, parse
+from sidecar.requestlog.rejected import Rejected
 from usage_pipeline.kernels.line_detail import detail
 from usage_pipeline.sample import Sample, write_sample
 

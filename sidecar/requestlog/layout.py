@@ -1,0 +1,251 @@
+r"""Finds a request in a line of a log, whatever the log4j layout.
+
+Kafka's message is ``Completed request:`` and a JSON object. Layouts put the time, and perhaps the
+level, the thread and the logger, before it or after it, and programs that collect logs add more
+around that. A line is a request's if the rest of it consists of such parts only. Otherwise a
+client-id in another logger's message could be mistaken for a request. If the line names a logger,
+it must be ``kafka.request.logger``.
+
+Read are:
+
+- Kafka's own layout, Strimzi's layouts, and others of the time, the level, the thread in brackets,
+  and the logger, in any order, with or without colours.
+- The same after the prefix of a container's log (CRI), of syslog, ``kubectl logs --timestamps`` and
+  Docker Compose.
+- The same in a field of a JSON object: Docker, Fluent Bit, Vector, logstash, ECS, log4j's
+  JsonTemplateLayout.
+
+Example: Strimzi's Kafka 4.0 logs ``2026-03-04 05:06:07 DEBUG [data-plane-kafka-network-thread-3-
+ListenerName(CLIENTS-9094)-SASL_SSL-1] logger:317 - Completed request:{...}``. The time is
+2026-03-04 05:06:07, in the broker's zone.
+
+Source: log4j's PatternLayout, JsonTemplateLayout; Strimzi's log4j files; CRI's logging format; RFC
+3164 and RFC 5424.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from sidecar.requestlog.rejected import LOGGER, Rejected, RejectedKind
+
+Request = tuple[bytes, bytes]
+"""The time in ISO 8601, without an offset if the line has none, and empty if the line has no time
+with a year; and the JSON."""
+
+MARK: Final = b"Completed request:"
+_LOGGED: Final = f" ({LOGGER})".encode()
+_LONGEST_HEAD: Final = 1024
+_MOST_FORMS: Final = 32
+"""A form may have the thread's name, without its number."""
+_LONG: Final = 2000
+"""Bytes of a line that a collector may have cut; syslog's cut is the shortest, 2 KiB."""
+_LARGEST_SECOND: Final = 1e11
+"""A larger number is in milliseconds: until the year 5138."""
+
+TIME: Final = (
+    rb"(?:\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d|\d{8}T\d{6})(?:[.,]\d{1,9})?"
+    rb"(?: ?(?:Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)(?![\w-]))?"
+)
+"""A date and time, with an optional offset."""
+_THREAD: Final = rb"(?:data-plane-|control-plane-)?kafka-[\w.()-]+"
+_LOGGER: Final = rb"(?:(?:k|kafka)\.)?(?:(?:r|request)\.)?logger(?::\d+)?"
+_PART: Final = (
+    rb"[\s:|,-]|(?:DEBUG|INFO|TRACE)\b|\[(?!\d{4}[-/\d])[^\]]*\]|\{[^}]*\}|"
+    + _LOGGER
+    + rb"(?![\w.])"
+    rb"|" + _THREAD + rb"|\((?:" + _LOGGER + rb"|[^)]*[^\w.$)][^)]*)\)"
+)
+"""A level, a thread, the logger, or what separates them.
+
+In parentheses, a word with dots is a logger. Only its own logger may write a request.
+"""
+_PARTS: Final = re.compile(rb"(?:" + _PART + rb")*+")
+_HEAD: Final = re.compile(
+    rb"(?:" + _PART + rb")*+(?P<open>\[)?(?P<time>" + TIME + rb")(?(open)\])(?:" + _PART + rb")*+"
+)
+_RFC_3164_TIME: Final = rb"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d"
+_HOST: Final = rb"(?!TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\S+"
+_TAG: Final = rb"[\w-]+(?:\[\d+\])?: "
+_PREFIX: Final = re.compile(
+    rb"(?P<cri>" + TIME + rb") (?:stdout|stderr) [FP](?::\w+)* "
+    rb"|<\d{1,3}>\d (?P<rfc5424>" + TIME + rb") \S+ \S+ \S+ \S+ (?:-|\[[^\]]*\]) (?:\xef\xbb\xbf)?"
+    rb"|(?:<\d{1,3}>)?" + _RFC_3164_TIME + rb" " + _HOST + rb" (?:" + _TAG + rb")?"
+    rb"|(?P<rsyslog>" + TIME + rb") " + _HOST + rb" " + _TAG + rb"|(?P<kubectl>" + TIME + rb") "
+    rb"|[\w.-]+ +\| "
+)
+_NUMBER: Final = re.compile(rb"\d+")
+_NEVER: Final = re.compile(rb"(?!)").fullmatch
+_TEXT: Final = re.compile(rb"(?:RequestHeader\(|\{?api_key=|Name:)")
+_FOREIGN_TAIL: Final = re.compile(rb"\((?!" + _LOGGER + rb"\))[\w.$]+\)\s*$")
+_COLOUR: Final = re.compile(rb"\x1b\[[\d;]*m")
+
+_FOREIGN: Final = Rejected(RejectedKind.OTHER, "not a line of the request log")
+_ANOTHER: Final = Rejected(RejectedKind.OTHER, "another logger's line")
+_TWO: Final = Rejected(RejectedKind.TORN, "two lines in one")
+_NO_START: Final = Rejected(RejectedKind.TORN, "the start is missing")
+_NO_END: Final = Rejected(RejectedKind.TORN, "the end is missing")
+_CUT: Final = Rejected(
+    RejectedKind.TORN, "the end is missing; containers' logs and shippers cut long lines"
+)
+_UNKNOWN: Final = Rejected(
+    RejectedKind.LAYOUT, "a request in a layout that is not known; docs/request-log.md has a list"
+)
+_OLD: Final = Rejected(RejectedKind.TEXT, "not JSON: text of Kafka before 2.7")
+
+
+class Layout:
+    """Finds the requests of one log. Most of its lines have a form that it has seen before."""
+
+    __slots__ = ("_after", "_before", "_known", "_tails")
+
+    def __init__(self) -> None:
+        """Nothing is known of the log yet."""
+        self._before: set[bytes] = set()
+        self._after: set[bytes] = set()
+        self._tails: set[bytes] = set()
+        self._known: Callable[[bytes], re.Match[bytes] | None] = _NEVER
+
+    def find(self, line: bytes) -> Request | Rejected:
+        """Finds the request of a line, without its line end."""
+        known = self._known(line)
+        if known is not None:
+            return known[1], known[2]
+        head, mark, rest = line.partition(MARK)
+        if not mark:
+            return _NO_START if line.endswith(_LOGGED) else _FOREIGN
+        if head.startswith(b"{"):
+            return self._unwrapped(line)
+        end = rest.rfind(b"}") + 1
+        message, tail = rest[:end].lstrip(b" "), rest[end:]
+        plain_tail = _COLOUR.sub(b"", tail)
+        if _PARTS.fullmatch(plain_tail) is None or not message.startswith(b"{"):
+            return _why_not(message, plain_tail)
+        time = _time_of(_COLOUR.sub(b"", head))
+        if isinstance(time, Rejected):
+            return time
+        if time:
+            self._remember(head, time, tail)
+        return time, message
+
+    def _remember(self, head: bytes, time: bytes, tail: bytes) -> None:
+        if max(map(len, (self._before, self._after, self._tails))) >= _MOST_FORMS:
+            return
+        before, _, after = head.rpartition(time)
+        for part, parts in zip(
+            (before, after, tail), (self._before, self._after, self._tails), strict=True
+        ):
+            parts.add(_NUMBER.sub(rb"\\d+", re.escape(part)))
+        befores, afters, tails = map(b"|".join, (self._before, self._after, self._tails))
+        self._known = re.compile(
+            rb"(?:%b)(%b)(?:%b)%b ?(\{.*\})(?:%b)" % (befores, TIME, afters, MARK, tails),
+            re.DOTALL,
+        ).fullmatch
+
+    def _unwrapped(self, line: bytes) -> Request | Rejected:
+        """Finds the request in a JSON object with a line, or with Kafka's message alone."""
+        try:
+            envelope = _ENVELOPE.decode(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return _NO_END if not line.endswith(b"}") else _UNKNOWN
+        message = envelope.text.rstrip("\r\n").encode()
+        if not message.startswith(MARK):
+            return _UNKNOWN if message.startswith(b"{") else self.find(message)
+        return _ANOTHER if envelope.is_foreign else (envelope.iso_time, message[len(MARK) :])
+
+
+def without_context(message: bytes) -> bytes | None:
+    """A message without what follows its JSON object: log4j's context also ends with a brace."""
+    text = message.decode("utf-8", "surrogateescape")
+    try:
+        _, end = _OBJECT.raw_decode(text)
+    except (ValueError, RecursionError):
+        return None
+    tail = text[end:].encode("utf-8", "surrogateescape")
+    if not tail or _PARTS.fullmatch(tail) is None:
+        return None
+    return message[: -len(tail)]
+
+
+def _why_not(message: bytes, tail: bytes) -> Rejected:
+    """Why a request can't be told from what follows it."""
+    if _TEXT.match(message + tail):
+        return _OLD
+    if MARK in tail:
+        return _TWO
+    if _FOREIGN_TAIL.search(tail):
+        return _ANOTHER
+    return _CUT if len(message) + len(tail) >= _LONG else _NO_END
+
+
+def _time_of(head: bytes) -> bytes | Rejected:
+    """The time in front of a request, from the program nearest to the broker that wrote one."""
+    if len(head) > _LONGEST_HEAD:
+        return _UNKNOWN
+    whole = _HEAD.fullmatch(head)
+    if whole is not None:
+        return whole["time"]
+    prefix = _PREFIX.match(head)
+    if prefix is None:
+        return b"" if _PARTS.fullmatch(head) else _UNKNOWN
+    inner = _HEAD.fullmatch(head, prefix.end())
+    if inner is not None:
+        return inner["time"]
+    if _PARTS.fullmatch(head, prefix.end()) is None:
+        return _UNKNOWN
+    return next((time for time in prefix.groups() if time is not None), b"")
+
+
+class _Envelope(msgspec.Struct, frozen=True, gc=False):
+    """The fields of a JSON object that can hold a line, its time and its logger."""
+
+    message: str = ""
+    log: str | dict[str, Any] = ""
+    msg: str = ""
+    short_message: str = ""
+    journal: str = msgspec.field(default="", name="MESSAGE")
+    at: str | float | None = msgspec.field(default=None, name="@timestamp")
+    timestamp: str | float | None = None
+    instant: str | dict[str, int] | None = None
+    time: str | float | None = None
+    millis: int | None = msgspec.field(default=None, name="timeMillis")
+    ecs_logger: str = msgspec.field(default="", name="log.logger")
+    logger_name: str = ""
+    logger: str = ""
+    log4j_logger: str = msgspec.field(default="", name="loggerName")
+
+    @property
+    def text(self) -> str:
+        """A line, or Kafka's message."""
+        log = self.log if isinstance(self.log, str) else ""
+        return self.message or log or self.msg or self.short_message or self.journal
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether another logger is named."""
+        nested = self.log.get("logger", "") if isinstance(self.log, dict) else ""
+        named = self.ecs_logger or self.logger_name or self.logger or self.log4j_logger or nested
+        return named not in ("", LOGGER)
+
+    @property
+    def iso_time(self) -> bytes:
+        """The time in ISO 8601; empty if there is none."""
+        instant: object = self.instant
+        if isinstance(instant, dict):
+            instant = instant.get("epochSecond", 0) + instant.get("nanoOfSecond", 0) / 1e9
+        millis = None if self.millis is None else self.millis / 1000
+        for found in (self.at, instant, self.timestamp, self.time, millis):
+            if isinstance(found, str):
+                return found.encode()
+            if isinstance(found, int | float):
+                seconds = found if found < _LARGEST_SECOND else found / 1000
+                return datetime.fromtimestamp(seconds, UTC).isoformat().encode()
+        return b""
+
+
+_OBJECT: Final = json.JSONDecoder()
+_ENVELOPE: Final = msgspec.json.Decoder(_Envelope)

@@ -1,0 +1,196 @@
+"""Request logs as log4j, containers and shippers write them."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sidecar.requestlog.layout import Layout
+from sidecar.requestlog.line import Line, parse
+from sidecar.requestlog.rejected import Rejected, RejectedKind
+from tests.sidecar.requestlog.lines import line
+
+LAYOUTS: Final = Path(__file__).parent / "layouts"
+"""Logs as they are found in public, with made-up names and numbers."""
+OTHER, TORN, TEXT = RejectedKind.OTHER, RejectedKind.TORN, RejectedKind.TEXT
+_THREAD: Final = "data-plane-kafka-network-thread-3-ListenerName(CLIENTS-9094)-SASL_SSL-1"
+_WHOLE: Final = line(3, client_id='] (x) {} DEBUG Completed request:{"a":1}')
+_JSON: Final = _WHOLE.partition(b"Completed request:")[2].rpartition(b" ")[0].decode()
+_TIME: Final = datetime(2026, 11, 20, 10, 0, 0, 123_000)  # noqa: DTZ001  as the log has it
+_MESSAGE: Final = f"Completed request:{_JSON}"
+
+
+_PUBLIC: Final[tuple[tuple[str, int, list[RejectedKind]], ...]] = (
+    ("apache-default", 3, []),
+    ("strimzi-log4j1-default", 3, []),
+    ("strimzi-log4j2-kafka-4.0", 3, []),
+    ("strimzi-log4j2-kafka-4.1plus", 3, []),
+    ("chef-iso8601-c-colon", 3, []),
+    ("default-with-thread", 3, []),
+    ("log4j2-iso8601-T", 3, []),
+    ("utc-Z-in-the-time", 3, []),
+    ("ibm-syslog-m-n", 3, []),
+    ("rsyslog-file-default", 3, []),
+    ("strimzi-JsonTemplateLayout", 3, []),
+    ("ecs", 3, []),
+    ("cri", 3, []),
+    ("fluent-bit-envelope", 3, []),
+    ("pretty-multiline", 0, [TORN, *[OTHER] * 59, TORN]),
+    ("crlf", 3, []),
+    ("level-padded-and-TRACE", 3, []),
+    ("text-0.10", 0, [TEXT, TEXT]),
+    ("text-1.x-2.6", 0, [TEXT]),
+    ("json-2.7", 2, []),
+    ("kip-673-draft", 0, [RejectedKind.UNEXPECTED]),
+    ("json-4.x-topic-ids", 2, []),
+    ("json-future-versions", 3, []),
+    ("share-fetch-4.2plus", 3, []),
+    ("odd-fields", 15, []),
+    ("kubectl-logs-mixed", 3, [OTHER] * 4),
+    ("msk-cloudwatch-masked", 3, []),
+    ("truncated-8k", 1, [TORN]),
+    ("whole-seconds-default", 3, []),
+    ("kafkaapis-trace", 0, [OTHER]),
+)
+
+
+@pytest.mark.parametrize(("name", "read", "rejected"), _PUBLIC)
+def test_public_layouts(name: str, read: int, rejected: list[RejectedKind]) -> None:
+    """Each line is read, or refused for the right reason, whatever came before it in the log."""
+    layout = Layout()
+    lines = (LAYOUTS / f"{name}.log").read_bytes().splitlines()
+    found = [parse(text, layout) for text in lines]
+    assert found == [parse(text) for text in lines]
+    assert read == sum(isinstance(each, Line) for each in found)
+    assert rejected == [each.kind for each in found if isinstance(each, Rejected)]
+
+
+def test_every_public_layout_is_tried() -> None:
+    """The table above has all files."""
+    assert {file.stem for file in LAYOUTS.iterdir()} == {case[0] for case in _PUBLIC}
+
+
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [
+        (f"2026-11-20 10:00:00,123 DEBUG {_MESSAGE}", _TIME),
+        (f"2026/11/20 10:00:00,123 DEBUG {_MESSAGE}", _TIME),
+        (f"20261120T100000,123 DEBUG {_MESSAGE}", _TIME),
+        (f"[2026-11-20 10:00:00,123 UTC] DEBUG {_MESSAGE}", _TIME.replace(tzinfo=UTC)),
+        (f"[2026-11-20 11:00:00,123+0100] DEBUG {_MESSAGE}", _TIME.replace(tzinfo=UTC)),
+        (f"[2026-11-20 05:00:00,123 -05] DEBUG {_MESSAGE}", _TIME.replace(tzinfo=UTC)),
+        (f"[{_THREAD}] DEBUG [2026-11-20 10:00:00,123] {_MESSAGE}", _TIME),
+        (f"DEBUG | 2026-11-20 10:00:00,123 | {_THREAD} | {_MESSAGE}", _TIME),
+        (f"[DEBUG] [2026-11-20 10:00:00,123] [kafka.request.logger] {_MESSAGE}", _TIME),
+        (f"2026-11-20 10:00:00,123 DEBUG (kafka.request.logger) {_MESSAGE}", _TIME),
+        (f"2026-11-20 10:00:00,123 DEBUG k.r.logger - {_MESSAGE}", _TIME),
+        (f"2026-11-20 10:00:00,123 DEBUG {_MESSAGE} (kafka.request.logger) {{}}", _TIME),
+        (f"2026-11-20 10:00:00,123 DEBUG {_MESSAGE} {{traceId=7}} [{_THREAD}]", _TIME),
+        (f"2026-11-20 10:00:00,123 DEBUG {_MESSAGE} (RequestChannel.scala:317)", _TIME),
+        (f"\x1b[36m2026-11-20 10:00:00,123\x1b[m \x1b[1;32mDEBUG\x1b[m {_MESSAGE}\x1b[m", _TIME),
+        (f"Nov 20 10:00:00 host kafka[812]: [2026-11-20 10:00:00,123] DEBUG {_MESSAGE}", _TIME),
+        (f"2026-11-20T10:00:01.5Z [2026-11-20 10:00:00,123] DEBUG {_MESSAGE}", _TIME),
+        (f"[pod/my-kafka-3/kafka] 2026-11-20 10:00:00,123 DEBUG {_MESSAGE}", _TIME),
+        (f"kafka-1  | [2026-11-20 10:00:00,123] DEBUG {_MESSAGE}", _TIME),
+        (f"2026-11-20T10:00:00.123Z stdout F {_MESSAGE}", _TIME.replace(tzinfo=UTC)),
+        (f"2026-11-20T10:00:00.123+00:00 host kafka: {_MESSAGE}", _TIME.replace(tzinfo=UTC)),
+        (f"DEBUG {_MESSAGE}", None),
+        (_MESSAGE, None),
+    ],
+)
+@pytest.mark.parametrize("end", ["", "\r"])
+def test_other_layouts(text: str, time: datetime | None, end: str) -> None:
+    """The first line of a form and those after it are read, whatever the client's name."""
+    layout = Layout()
+    for _ in range(2):
+        found = parse((text + end).encode(), layout)
+        assert isinstance(found, Line)
+        assert (time, '] (x) {} DEBUG Completed request:{"a":1}') == (found.time, found.client_id)
+
+
+_UTC: Final = "2026-11-20T10:00:00.123Z"
+_LINE: Final = f"[2026-11-20 10:00:00,123] DEBUG {_MESSAGE} (kafka.request.logger)"
+
+
+@pytest.mark.parametrize(
+    ("envelope", "time"),
+    [
+        ({"log": _LINE + "\n", "stream": "stdout", "time": "2026-11-20T10:00:09Z"}, _TIME),
+        ({"message": _LINE, "timestamp": "2026-11-20T10:00:09Z", "kubernetes": {"x": []}}, _TIME),
+        ({"MESSAGE": _LINE, "__REALTIME_TIMESTAMP": "1"}, _TIME),
+        ({"@timestamp": _UTC, "message": _MESSAGE, "logger_name": "kafka.request.logger"}, UTC),
+        ({"@timestamp": _UTC, "message": _MESSAGE, "log": {"level": "DEBUG"}}, UTC),
+        (
+            {
+                "instant": {"epochSecond": 1795168800, "nanoOfSecond": 123_000_000},
+                "message": _MESSAGE,
+            },
+            UTC,
+        ),
+        (
+            {
+                "timeMillis": 1795168800123,
+                "message": _MESSAGE,
+                "loggerName": "kafka.request.logger",
+            },
+            UTC,
+        ),
+        ({"timestamp": 1795168800.123, "short_message": _MESSAGE}, UTC),
+        ({"msg": _MESSAGE}, None),
+    ],
+)
+def test_envelopes(envelope: dict[str, object], time: datetime | object | None) -> None:
+    """A line, or Kafka's message, in a field of a JSON object."""
+    found = parse(json.dumps(envelope).encode())
+    assert isinstance(found, Line), found
+    expected = _TIME.replace(tzinfo=UTC) if time is UTC else time
+    assert expected == found.time
+    assert "alice" == found.user
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"[2026-11-20 10:00:00,123] INFO Client {_MESSAGE} is gone (kafka.server.KafkaServer)",
+        f"[2026-11-20 10:00:00,123] INFO {_MESSAGE} (kafka.server.KafkaServer)",
+        f"[2026-11-20 10:00:00,123] INFO {_MESSAGE} (state.change.logger)",
+        f"2026-11-20 10:00:00,123 DEBUG kafka.server.Apis: {_MESSAGE}",
+        f"2026-11-20 10:00:00,123 DEBUG (kafka.server.Apis) {_MESSAGE}",
+        f"2026-11-20 10:00:00,123 DEBUG [x] clientId={_MESSAGE}",
+        f"[2026-11-20 10:00:00,123] WARN {_MESSAGE} (kafka.request.logger)",
+        json.dumps({"message": _MESSAGE, "logger": "kafka.server.Apis"}),
+        json.dumps({"message": f"x {_MESSAGE}", "logger": "kafka.server.Apis"}),
+        json.dumps({"log": {"logger": "kafka.server.Apis"}, "message": _MESSAGE}),
+        json.dumps({"message": json.dumps({"message": _MESSAGE})}),
+        json.dumps({"user_agent": _MESSAGE}),
+    ],
+)
+def test_another_loggers_line_is_no_request(text: str) -> None:
+    """A request's text in the name of a client can't make one."""
+    assert isinstance(parse(text.encode()), Rejected)
+
+
+@given(st.lists(st.sampled_from([*"[](){} -", "DEBUG", "logger", "2026-11-20 10:00:00"])))
+def test_any_head_is_read_in_time(parts: list[str]) -> None:
+    """Nothing around a request takes long to look at, and nothing is an exception."""
+    around = "".join(parts)
+    assert parse(f"{around * 20}{_MESSAGE}{around * 20}".encode()) is not None
+
+
+def test_a_long_head_is_not_looked_at() -> None:
+    """It is no layout's."""
+    found = parse(b"[" * 100_000 + _MESSAGE.encode())
+    assert isinstance(found, Rejected)
+    assert RejectedKind.LAYOUT == found.kind
+
+
+def test_forms_are_bounded() -> None:
+    """A log whose lines all differ is read, and is not remembered without end."""
+    layout = Layout()
+    for number in range(300):
+        text = f"[2026-11-20 10:00:00,123] DEBUG [{'x' * number}] {_MESSAGE}"
+        assert isinstance(parse(text.encode(), layout), Line)
