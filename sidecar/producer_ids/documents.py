@@ -66,6 +66,10 @@ class RequestLogDocument:
     """Whether it exists."""
     lines: Count
     """Lines read."""
+    rejected_lines: dict[str, Count]
+    """Lines that could not be read, by reason; `other` are lines of other loggers."""
+    unreadable: bool
+    """Whether most of the newest requests could not be read. No user is throttled for them."""
     behind_bytes: Count
     """Bytes that are not read yet."""
     dropped_lines: Count

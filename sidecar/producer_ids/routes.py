@@ -299,6 +299,8 @@ def _log_document(log: LogReader) -> RequestLogDocument:
         str(log.path),
         log.exists,
         counts.lines,
+        {str(kind): count for kind, count in log.usage.rejected.items()},
+        log.usage.is_unreadable,
         log.behind,
         counts.dropped_lines,
         counts.dropped_bytes,

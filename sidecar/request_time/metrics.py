@@ -10,6 +10,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from sidecar.requestlog.reader import LogReader
+from sidecar.requestlog.rejected import RejectedKind
 
 
 class RequestLogCollector(Collector):
@@ -30,13 +31,21 @@ class RequestLogCollector(Collector):
                 "Bytes of the request log that were skipped: lines too long, or to catch up.",
                 counts and counts.dropped_bytes,
             ),
-            (
-                "rejected_lines",
-                "Lines of the request log that could not be read.",
-                log and sum(log.usage.rejected.values()),
-            ),
         ):
             yield CounterMetricFamily(f"kafka_throttle_request_log_{name}", text, value or 0)
+        rejected = CounterMetricFamily(
+            "kafka_throttle_request_log_rejected_lines",
+            "Lines of the request log that could not be read, by reason.",
+            labels=["kind"],
+        )
+        for kind in RejectedKind:
+            rejected.add_metric([kind], 0 if log is None else log.usage.rejected[kind])
+        yield rejected
+        yield GaugeMetricFamily(
+            "kafka_throttle_request_log_unreadable",
+            "1 while most of the newest requests in the request log can't be read.",
+            0 if log is None else log.usage.is_unreadable,
+        )
         yield GaugeMetricFamily(
             "kafka_throttle_request_log_behind_bytes",
             "Bytes of the request log that are not read yet.",

@@ -24,11 +24,17 @@ Source: KIP-124 and KIP-599; Kafka's ReplicationControlManager for the charges.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from sidecar.requestlog.exempt import is_exempt
 from sidecar.requestlog.line import Line
 from sidecar.requestlog.mutation_counts import ABOUT_TOPICS, TopicSizes
 from sidecar.requestlog.rejected import Rejected, RejectedKind
+
+_RECENT: Final = 1000
+"""The newest requests; their numbers are halved when there are more."""
+_FEWEST_REJECTED: Final = 10
+"""A few lines are torn by a crash or a full disk."""
 
 Client = tuple[str, str]
 """User and client-id, "" for a client without one."""
@@ -98,6 +104,8 @@ class Usage:
         default_factory=lambda: dict.fromkeys(RejectedKind, 0), init=False
     )
     unread: int = field(default=0, init=False)
+    _recent_read: int = field(default=0, init=False)
+    _recent_rejected: int = field(default=0, init=False)
     _clients: dict[Client, ClientUsage] = field(default_factory=dict, init=False)
     _sizes: TopicSizes = field(init=False)
 
@@ -110,11 +118,22 @@ class Usage:
         """A copy of the current sums; the least recently seen client first."""
         return {client: replace(usage) for client, usage in self._clients.items()}
 
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether most of the newest requests in the log could not be read."""
+        return self._recent_rejected > max(self._recent_read, _FEWEST_REJECTED)
+
     def record(self, parsed: Line | Rejected) -> None:
         """Counts the result of ``parse``."""
+        if self._recent_read + self._recent_rejected >= _RECENT:
+            self._recent_read //= 2
+            self._recent_rejected //= 2
         if isinstance(parsed, Rejected):
             self.rejected[parsed.kind] += 1
+            # A log may have other loggers' lines too.
+            self._recent_rejected += parsed.kind is not RejectedKind.OTHER
             return
+        self._recent_read += 1
         usage = self._usage_of(parsed)
         if parsed.is_forwarded:
             if parsed.api_key in ABOUT_TOPICS:

@@ -1,7 +1,7 @@
 """Reads the request log of the broker beside this sidecar, and passes its lines to subscribers.
 
 The log is empty until ``kafka.request.logger`` is at DEBUG. A missing file is not an error. If the
-file can't be read, the reader logs that once, and logs again when the file can be read.
+file, or most of its requests, can't be read, the reader logs that once, and logs again when it can.
 
 Example: a broker answers alice's INIT_PRODUCER_ID with id 1000001. The reader calls its subscribers
 with that line within a quarter of a second, unless it still has older bytes to read.
@@ -16,7 +16,9 @@ from typing import Final
 
 from sidecar.quotas.entities import LONGEST_USER
 from sidecar.requestlog.client_usage import Usage
+from sidecar.requestlog.layout import Layout
 from sidecar.requestlog.line import Line, parse
+from sidecar.requestlog.rejected import RejectedKind
 from sidecar.requestlog.tail import Tail, follow
 from sidecar.requestlog.tail_read import TailCounts, TailRead
 
@@ -45,6 +47,8 @@ class LogReader:
         self._subscribers: list[Callable[[Line], None]] = []
         self._needs: list[Callable[[], bool]] = []
         self._tail = Tail(path)
+        self._layout = Layout()
+        self._unreadable_logged = False
         self._failure: str | None = None
         self._absent: bool | None = None
         self._silent_since: float | None = None
@@ -80,11 +84,13 @@ class LogReader:
             self._log_absence()
             self._log_silence()
         for bytes_ in read.lines:
-            line = parse(bytes_)
+            line = parse(bytes_, self._layout)
             self.usage.record(line)
             if isinstance(line, Line) and len(line.user) <= LONGEST_USER:
                 for on_line in self._subscribers:
                     on_line(line)
+        if self.usage.is_unreadable != self._unreadable_logged:
+            self._log_unreadable()
 
     def _log_absence(self) -> None:
         # Log only the first absence: later ones are rotations, between two files.
@@ -116,6 +122,21 @@ class LogReader:
                 self.path,
                 SILENT_S,
             )
+
+    def _log_unreadable(self) -> None:
+        self._unreadable_logged = self.usage.is_unreadable
+        if not self.usage.is_unreadable:
+            _log.info("most requests in the request log %s can be read again", self.path)
+            return
+        kinds = {kind: count for kind, count in self.usage.rejected.items() if count}
+        kinds.pop(RejectedKind.OTHER, None)
+        _log.warning(
+            "most requests in the request log %s can't be read, so the sidecar does not count them "
+            "and throttles no user for them; lines that can't be read, by reason: %s; "
+            "docs/request-log.md has the layouts that are read",
+            self.path,
+            ", ".join(f"{kind} {count}" for kind, count in kinds.items()),
+        )
 
     def _log_failure(self, failure: str | None) -> None:
         if failure is None:

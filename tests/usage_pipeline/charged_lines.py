@@ -11,7 +11,7 @@ import gzip
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from sidecar.quotas.entities import QuotaKey
 from sidecar.requestlog.allocated_ids import producer_id
@@ -29,6 +29,9 @@ Used = tuple[str, int, bool]
 """Quota type, amount, and whether more was requested or used."""
 
 
+SHARE_FETCH: Final = 78
+
+
 def used_of(line: Line, sizes: TopicSizes | None = None) -> Iterator[Used]:
     """Returns what a line's request used.
 
@@ -44,6 +47,8 @@ def used_of(line: Line, sizes: TopicSizes | None = None) -> Iterator[Used]:
         answer = fetch_answer(line)
         size = None if answer is None else fetch_bytes(answer, line.api_version)
         yield "fetch", size or 0, size is None
+    if line.api_key == SHARE_FETCH:
+        yield "fetch", 0, True
     if QuotaKey.REQUEST in charged:
         yield "request", round(charged[QuotaKey.REQUEST] * NS_PER_PERCENT), True
     if line.is_forwarded and line.api_key in ABOUT_TOPICS:

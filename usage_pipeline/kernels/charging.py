@@ -1,10 +1,10 @@
 """Computes the charges of many requests at once, for usage and replays, in batches and streams.
 
-PRODUCE and FETCH are charged for their size on the wire. Every request that is not exempt is
-charged for its handlers' time, a controller's line about topics for partitions, and a line that
-shows a producer id for that id. The rows (``ingest.rows``) contain the sizes and say which requests
-are from replicas or exempt, as ``requestlog`` reads them for the daemon too. ``charge_times``
-defines the time of a charge. Tests compare the result with charging line by line
+PRODUCE, FETCH and SHARE_FETCH are charged for their size on the wire. Every request that is not
+exempt is charged for its handlers' time, a controller's line about topics for partitions, and a
+line that shows a producer id for that id. The rows (``ingest.rows``) contain the sizes and say
+which requests are from replicas or exempt, as ``requestlog`` reads them for the daemon too.
+``charge_times`` defines the time of a charge. Tests compare the result with charging line by line
 (``tests/support/charges.py``).
 
 Request time is a lower bound, because brokers also charge the network threads' time, which is not
@@ -44,7 +44,11 @@ _OF_MUTATIONS: Final = ("mutations", "mutations_known", "topic_changes")
 NEEDED_WITH_MUTATIONS: Final = (*NEEDED, "is_forwarded", *_OF_MUTATIONS)
 _PRODUCE, _FETCH, _REQUEST, _MUTATION, _IDS = range(len(QUOTA_TYPES))
 _NONE: Final = -1
-_APIS: Final = {"PRODUCE": _PRODUCE, "0": _PRODUCE, "FETCH": _FETCH, "1": _FETCH}
+_APIS: Final = {
+    **dict.fromkeys(("PRODUCE", "0"), _PRODUCE),
+    # The log has no sizes of a SHARE_FETCH's records, so its amount is unknown.
+    **dict.fromkeys(("FETCH", "1", "SHARE_FETCH", "78"), _FETCH),
+}
 _NS_PER_MS: Final = 1_000_000
 _MOST: Final = float(1 << 52)
 """The longest request time, in nanoseconds, so that damaged lines do not overflow the sums."""

@@ -197,8 +197,8 @@ def _refused(terms: Terms) -> Column:
     unseen = sf.concat(
         sf.round(_unknown() * 100).cast("int"),
         sf.lit(
-            " % of the charges have unknown amounts, such as throttled fetches; raise the quota"
-            " for a while, and log again"
+            " % of the charges have unknown amounts: throttled fetches (raise the quota for a"
+            " while, and log again), share fetches, or versions of requests that are too new"
         ),
     )
     untried = sf.size(sf.filter("days", lambda day: sf.size(day["tried"]) == 0))

@@ -77,7 +77,7 @@ def _sums(quota_type: str, rows: Sequence[Row]) -> str:
 def _table(rows: Sequence[Row]) -> str:
     headings = (
         *("Tenant", "Quota", "Configured", "Recommended", "Throttled at most", "Longest wait"),
-        *("Peak rate", "Percentile", "Confidence", "Evidence", "Refused because"),
+        *("Peak rate", "Confidence", "Evidence", "Refused because"),
     )
     left_out = recommendations_left_out(rows)
     caption = left_out.extent if left_out.left else "Each tenant"
@@ -127,7 +127,7 @@ def _row(rows: Sequence[Row]) -> list[Cell]:
     quota_type = text(row, "quota_type")
     shares = values(rows, "throttled_share") + values(rows, "throttled_amount_share")
     longest = max(values(rows, "throttle_ms_max"), default=None)
-    highest = [max(values(rows, name), default=None) for name in ("peak_rate", "percentile_rate")]
+    peak = max(values(rows, "peak_rate"), default=None)
     events = count(rows, "events")
     confidence = min((text(each, "confidence") for each in rows), key=_order)
     evidence = (
@@ -135,7 +135,6 @@ def _row(rows: Sequence[Row]) -> list[Cell]:
         f" {figures.hours(min(values(rows, 'hours'), default=None))},"
         f" {figures.share(min(values(rows, 'coverage'), default=None))} covered"
     )
-    several = len(rows) > 1
     return [
         cell_of_tenants(rows),
         named(figures.kind(quota_type)),
@@ -143,10 +142,7 @@ def _row(rows: Sequence[Row]) -> list[Cell]:
         Cell(figures.rate(value(row, "quota"), quota_type), value(row, "quota")),
         Cell(figures.share(max(shares)), max(shares)) if shares else Cell(figures.UNKNOWN),
         Cell(figures.duration(longest), longest),
-        *(
-            Cell(("up to " if several else "") + figures.rate(rate, quota_type), rate)
-            for rate in highest
-        ),
+        Cell(("up to " if len(rows) > 1 else "") + figures.rate(peak, quota_type), peak),
         Cell(confidence, _order(confidence)),
         Cell(evidence, events),
         named(text(row, "refused")),

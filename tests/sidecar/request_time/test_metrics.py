@@ -8,8 +8,9 @@ from prometheus_client import CollectorRegistry
 from sidecar.request_time.metrics import RequestLogCollector
 from sidecar.requestlog.line import parse
 from sidecar.requestlog.reader import LogReader
+from sidecar.requestlog.rejected import RejectedKind
 
-NAMES = ("lines_total", "bytes_total", "dropped_bytes_total", "rejected_lines_total")
+NAMES = ("lines_total", "bytes_total", "dropped_bytes_total", "unreadable")
 
 
 @pytest.mark.parametrize("is_read", [False, True])
@@ -20,7 +21,14 @@ def test_what_is_read_is_reported(*, is_read: bool) -> None:
     log.behind = 7
     registry = CollectorRegistry()
     registry.register(RequestLogCollector(log if is_read else None))
-    expected = {**dict.fromkeys(NAMES, 0), "rejected_lines_total": 1, "behind_bytes": 7}
+    expected = {**dict.fromkeys(NAMES, 0), "behind_bytes": 7}
     for name, value in expected.items():
         found = registry.get_sample_value(f"kafka_throttle_request_log_{name}")
         assert (value if is_read else 0) == found
+    rejected = {
+        kind: registry.get_sample_value(
+            "kafka_throttle_request_log_rejected_lines_total", {"kind": kind}
+        )
+        for kind in RejectedKind
+    }
+    assert {kind: int(is_read and kind == "other") for kind in RejectedKind} == rejected

@@ -230,3 +230,25 @@ async def test_a_log_that_has_lines_is_not_reported_as_silent(
     """A missing one is not either: it is reported as such."""
     await follow_for_long(empty, ANSWER)
     assert [] == caplog.records
+
+
+async def test_requests_that_cant_be_read_are_reported_once(
+    empty: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A few torn lines are not; most requests are, and that they can be read again."""
+    caplog.set_level(logging.INFO, "sidecar.requestlog.reader")
+    async with reading(empty) as (reader, on_allocated):
+        await until(lambda: reader.exists)
+        append(empty, *[ANSWER[:-9]] * 10, *[b"another logger's"] * 50)
+        await until(lambda: reader.usage.rejected[RejectedKind.OTHER] == 50)
+        assert [] == caplog.messages
+        append(empty, *[b"[layout] of=mine " + ANSWER] * 30)
+        await until(lambda: len(caplog.messages) > 0)
+        (message,) = caplog.messages
+        assert f"most requests in the request log {empty} can't be read" in message
+        assert "torn 10;" in message
+        assert reader.usage.is_unreadable
+        append(empty, *[ANSWER] * 41)
+        await until(lambda: len(on_allocated) == 41)
+        await until(lambda: len(caplog.messages) == 2)
+        assert f"most requests in the request log {empty} can be read again" == caplog.messages[1]

@@ -54,6 +54,7 @@ def test_requests_are_charged_with_what_the_daemon_charges(lines: list[bytes]) -
         ({"api": "0"}, [(0, 100, True)]),
         ({"api": "FETCH"}, [(1, 100, True)]),
         ({"api": "FETCH", "is_follower": True}, []),
+        ({"api": "SHARE_FETCH", "bytes_known": None, "quota_bytes": None}, [(1, 0, False)]),
         ({"api": "1", "bytes_known": False, "quota_bytes": None}, [(1, 0, False)]),
         ({"api": "METADATA", "bytes_known": None, "quota_bytes": None}, []),
         ({"api": "METADATA", "exempt": False}, [(2, 258_000, True)]),
