@@ -135,3 +135,25 @@ def show_status(context: click.Context, /, as_json: bool, **nodes: Any) -> None:
 
     target = request_log_commands.Target(**nodes)
     context.exit(asyncio.run(request_log_commands.status(target, json=as_json)))
+
+
+@command.command(
+    "check",
+    epilog="""\b
+Examples:
+  throttle-sidecar request-log check /var/log/kafka/kafka-request.log
+  kubectl logs my-cluster-kafka-0 | throttle-sidecar request-log check -
+""",
+)
+@click.argument("file")
+@click.pass_context
+def check_file(context: click.Context, /, file: str) -> None:
+    """Show which lines of a request log can be read, and why the others can't.
+
+    FILE is a request log, also compressed with gzip, or - for standard input. Nothing is sent
+    anywhere, and no name of a client is shown. The exit code is 0 if the file has requests and at
+    least 95 % of them are read; otherwise it is 1.
+    """
+    from sidecar.cli.request_log_check import check  # noqa: PLC0415 - so that the help is quick
+
+    context.exit(check(file))

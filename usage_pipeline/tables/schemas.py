@@ -222,7 +222,9 @@ QUARANTINE: Final = Table(
         Column("broker", "int", _LOGGED_BY),
         Column("src_file", "string", _SRC_FILE),
         Column("src_offset", "bigint", _SRC_OFFSET),
-        Column("kind", "string", "Cause: other, layout, text, torn, damaged, unexpected, time or long"),
+        Column(
+            "kind", "string", "Cause: other, layout, text, torn, damaged, unexpected, time or long"
+        ),
         Column("reason", "string", "Description of the cause, without any text of the line"),
         Column("bytes", "bigint", "Length of the line"),
     ),

@@ -1,0 +1,57 @@
+"""``request-log check``: what of a file can be read."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sidecar.cli import group
+from tests.sidecar.requestlog.test_layout import LAYOUTS
+
+
+def check(file: object, text: bytes | None = None) -> Result:
+    return CliRunner().invoke(group, ["request-log", "check", str(file)], input=text)
+
+
+def test_a_log_that_is_read() -> None:
+    """The layout, the time, and that it is in whole seconds."""
+    result = check(LAYOUTS / "strimzi-log4j2-kafka-4.0.log")
+    assert 0 == result.exit_code
+    assert "Requests      3 of 3 are read\nLayout        %d DEBUG [data-plane" in result.stdout
+    assert "Time          2026-03-04 05:06:07.000 to" in result.stdout
+    assert "without an offset from UTC\n" in result.stdout
+    assert "whole seconds" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("truncated-8k", "Not read      1 torn: the end is missing; containers' logs and"),
+        ("text-0.10", "Not read      2 text: not JSON: text of Kafka before 2.7\n"),
+        ("kafkaapis-trace", 'no requests: is the log on? "throttle-sidecar request-log status"'),
+    ],
+)
+def test_a_log_that_is_not_read(name: str, expected: str) -> None:
+    """The reason, and exit code 1."""
+    result = check(LAYOUTS / f"{name}.log")
+    assert 1 == result.exit_code
+    assert expected in result.stdout
+
+
+def test_a_pipe_and_a_compressed_file(tmp_path: Path) -> None:
+    """Both give what the file gives."""
+    text = (LAYOUTS / "cri.log").read_bytes()
+    expected = check(LAYOUTS / "cri.log").stdout
+    packed = tmp_path / "cri.log.gz"
+    packed.write_bytes(gzip.compress(text))
+    assert [expected, expected] == [check(packed).stdout, check("-", text).stdout]
+
+
+def test_a_damaged_file(tmp_path: Path) -> None:
+    """It is an error that names the file."""
+    packed = tmp_path / "a.log.gz"
+    packed.write_bytes(gzip.compress(b"a\n" * 1000)[:-9])
+    result = check(packed)
+    assert 0 != result.exit_code
+    assert f"{packed} can't be read" in result.output + str(result.exception)
