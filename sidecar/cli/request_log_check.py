@@ -1,7 +1,7 @@
 """The work of ``request-log check``: which lines of a file are read, and why the others are not.
 
-Example: of a container's log with 97 whole requests and 3 that were cut at 16 KiB, it reports the
-layout, the time, "97 of 100 requests are read", and the reason for the other 3.
+Example: of a log from syslog with 97 whole requests and 3 that were cut at 8 KiB, it reports the
+layout, the time, "97 of 100 are read", and the reason for the other 3.
 """
 
 import gzip

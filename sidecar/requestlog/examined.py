@@ -92,6 +92,8 @@ def _form(line: bytes, layout: Layout) -> str:
     """What is around a request, with 0 for other numbers; it has no name of a client."""
     if line.startswith(b"{"):
         return "a JSON object"
+    if MARK not in line:
+        return "in pieces"
     request = layout.find(line)
     head, _, rest = line.partition(MARK)
     time = b"" if isinstance(request, Rejected) else request[0]

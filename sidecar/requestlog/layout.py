@@ -31,6 +31,7 @@ from typing import Any, Final
 
 import msgspec
 
+from sidecar.requestlog.pieces import Pieces
 from sidecar.requestlog.rejected import LOGGER, Rejected, RejectedKind
 
 Request = tuple[bytes, bytes]
@@ -79,6 +80,7 @@ _PREFIX: Final = re.compile(
     rb"|[\w.-]+ +\| "
 )
 _NUMBER: Final = re.compile(rb"\d+")
+_FRACTION: Final = re.compile(rb"[.,]\d")
 _NEVER: Final = re.compile(rb"(?!)").fullmatch
 _TEXT: Final = re.compile(rb"(?:RequestHeader\(|\{?api_key=|Name:)")
 _FOREIGN_TAIL: Final = re.compile(rb"\((?!" + _LOGGER + rb"\))[\w.$]+\)\s*$")
@@ -86,11 +88,12 @@ _COLOUR: Final = re.compile(rb"\x1b\[[\d;]*m")
 
 _FOREIGN: Final = Rejected(RejectedKind.OTHER, "not a line of the request log")
 _ANOTHER: Final = Rejected(RejectedKind.OTHER, "another logger's line")
+_PIECE: Final = Rejected(RejectedKind.OTHER, "a piece of a long line, read with its last piece")
 _TWO: Final = Rejected(RejectedKind.TORN, "two lines in one")
 _NO_START: Final = Rejected(RejectedKind.TORN, "the start is missing")
 _NO_END: Final = Rejected(RejectedKind.TORN, "the end is missing")
 _CUT: Final = Rejected(
-    RejectedKind.TORN, "the end is missing; containers' logs and shippers cut long lines"
+    RejectedKind.TORN, "the end is missing; syslog and some collectors cut long lines"
 )
 _UNKNOWN: Final = Rejected(
     RejectedKind.LAYOUT, "a request in a layout that is not known; docs/request-log.md has a list"
@@ -99,22 +102,33 @@ _OLD: Final = Rejected(RejectedKind.TEXT, "not JSON: text of Kafka before 2.7")
 
 
 class Layout:
-    """Finds the requests of one log. Most of its lines have a form that it has seen before."""
+    """Finds the requests of one log. Most of its lines have a form that it has seen before.
 
-    __slots__ = ("_after", "_before", "_known", "_tails")
+    Attributes:
+        in_whole_seconds: whether the times have no fraction of a second; None before the first one.
+    """
+
+    __slots__ = ("_after", "_before", "_known", "_pieces", "_tails", "in_whole_seconds")
 
     def __init__(self) -> None:
         """Nothing is known of the log yet."""
+        self.in_whole_seconds: bool | None = None
+        self._pieces = Pieces()
         self._before: set[bytes] = set()
         self._after: set[bytes] = set()
         self._tails: set[bytes] = set()
         self._known: Callable[[bytes], re.Match[bytes] | None] = _NEVER
 
     def find(self, line: bytes) -> Request | Rejected:
-        """Finds the request of a line, without its line end."""
+        """Finds the request of a line, with or without its line end."""
         known = self._known(line)
         if known is not None:
             return known[1], known[2]
+        whole = self._pieces.join(line.rstrip(b"\r\n"))
+        return _PIECE if whole is None else self._first(whole)
+
+    def _first(self, line: bytes) -> Request | Rejected:
+        """Finds the request of a line in a form that was not seen before."""
         head, mark, rest = line.partition(MARK)
         if not mark:
             return _NO_START if line.endswith(_LOGGED) else _FOREIGN
@@ -133,6 +147,8 @@ class Layout:
         return time, message
 
     def _remember(self, head: bytes, time: bytes, tail: bytes) -> None:
+        if self.in_whole_seconds is not False:
+            self.in_whole_seconds = _FRACTION.search(time) is None
         if max(map(len, (self._before, self._after, self._tails))) >= _MOST_FORMS:
             return
         before, _, after = head.rpartition(time)
@@ -142,7 +158,7 @@ class Layout:
             parts.add(_NUMBER.sub(rb"\\d+", re.escape(part)))
         befores, afters, tails = map(b"|".join, (self._before, self._after, self._tails))
         self._known = re.compile(
-            rb"(?:%b)(%b)(?:%b)%b ?(\{.*\})(?:%b)" % (befores, TIME, afters, MARK, tails),
+            rb"(?:%b)(%b)(?:%b)%b ?(\{.*\})(?:%b)[\r\n]*" % (befores, TIME, afters, MARK, tails),
             re.DOTALL,
         ).fullmatch
 
@@ -154,7 +170,7 @@ class Layout:
             return _NO_END if not line.endswith(b"}") else _UNKNOWN
         message = envelope.text.rstrip("\r\n").encode()
         if not message.startswith(MARK):
-            return _UNKNOWN if message.startswith(b"{") else self.find(message)
+            return _UNKNOWN if message.startswith(b"{") else self._first(message)
         return _ANOTHER if envelope.is_foreign else (envelope.iso_time, message[len(MARK) :])
 
 

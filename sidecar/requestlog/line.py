@@ -21,7 +21,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from sidecar.requestlog.layout import Layout, without_context
+from sidecar.requestlog.layout import Layout, Request, without_context
 from sidecar.requestlog.rejected import Rejected, RejectedKind
 
 _Ms = Annotated[float, msgspec.Meta(ge=0)]
@@ -157,7 +157,11 @@ def parse(line: bytes, layout: Layout | None = None) -> Line | Rejected:
         line: the line.
         layout: what is known of its log's layout; None for a line alone.
     """
-    found = (layout or Layout()).find(line.rstrip(b"\r\n"))
+    return read((layout or Layout()).find(line))
+
+
+def read(found: Request | Rejected) -> Line | Rejected:
+    """Reads what ``Layout.find`` found."""
     if isinstance(found, Rejected):
         return found
     time, body = found

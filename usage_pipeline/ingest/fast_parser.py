@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from sidecar.requestlog.exempt import FETCH, PRODUCE, is_exempt_by_api
-from sidecar.requestlog.layout import Layout
+from sidecar.requestlog.layout import Layout, Request
 from sidecar.requestlog.line import Common, Throttled, logged_at
 from sidecar.requestlog.mutation_counts import ABOUT_TOPICS
 from sidecar.requestlog.rejected import Rejected
@@ -105,14 +105,14 @@ class FastLines:
         starts: where they begin in the block.
         local_us: their times in microseconds since 1970, as if they were UTC.
         has_offset: which of the times have an offset; these are UTC.
-        left: where the other lines begin and end.
+        left: where the other lines begin and end, and what the layout has found.
     """
 
     lines: Sequence[_Usual]
     starts: Longs
     local_us: Longs
     has_offset: Flags
-    left: Sequence[tuple[int, int]]
+    left: Sequence[tuple[int, int, Request | Rejected]]
 
     @property
     def seconds(self) -> Longs:
@@ -195,7 +195,7 @@ def fast_lines(block: Buffer, layout: Layout) -> FastLines:
         if line is not None:
             lines.append(line)
         elif start < len(block):
-            left.append((start, end))
+            left.append((start, end, found))
     return FastLines(
         lines,
         np.array([line.start for line in lines], np.int64),

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
+from sidecar.requestlog.layout import Layout
 from usage_pipeline.ingest.lines import Unread, blocks, parts, unpacked_blocks
 from usage_pipeline.ingest.log_clock import Doubled, ahead_ms, doubled
 from usage_pipeline.ingest.paths import LogFile
@@ -72,6 +73,7 @@ def parse_part(part: Part, schema: pa.Schema = ROWS) -> Iterator[Parsed]:
             left &= ~of_hour
         return is_later
 
+    layout = Layout()
     with open_log(file) as opened:
         pieces = unpacked_blocks(opened) if file.packed else blocks(opened, part.start, part.end)
         for piece in pieces:
@@ -87,6 +89,7 @@ def parse_part(part: Part, schema: pa.Schema = ROWS) -> Iterator[Parsed]:
                 offset=piece.offset,
                 schema=schema,
                 is_second=is_second,
+                layout=layout,
             )
 
 

@@ -26,9 +26,11 @@ NAMED: Final = r"(?:broker|kafka|node|controller)(?:[-_]?|(?:_id)?=)"
 """The prefixes of a broker's id in a name: ``broker-``, ``kafka_``, Hive's ``broker=``."""
 
 DEFAULT_PATTERNS: Final = (
-    # This does not match the version in kafka_2.13-4.3.1 or kafka-3.9.1.
-    re.compile(NAMED + r"(?P<broker>\d+)(?!\d|\.\d{1,2}(?!\d))"),
-    re.compile(r"(?:^|/)(?P<broker>\d+)/"),
+    # This does not match the version in kafka_2.13-4.3.1 or kafka-3.9.1, nor the container in
+    # broker-3_kafka_kafka-9f8e0a.log.
+    re.compile(NAMED + r"(?P<broker>\d+)(?![0-9A-Za-z]|\.\d{1,2}(?!\d))"),
+    # A folder of digits, but no year or date, nor one of several such folders, as in 2026/03/04.
+    re.compile(r"(?:^/?|(?:^|/)[^/]*[^\d/][^/]*/)(?!(?:19|20)\d\d/)(?P<broker>\d{1,6})/(?!\d+/)"),
 )
 WILDCARDS: Final = re.compile(r"[*?\[]")
 """The characters that make a part of a path a glob."""

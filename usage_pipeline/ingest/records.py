@@ -13,11 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from sidecar.requestlog.layout import Layout
-from sidecar.requestlog.line import Line, parse
+from sidecar.requestlog.line import Line, read
 from sidecar.requestlog.rejected import Rejected
 from usage_pipeline.ingest.fast_parser import Buffer, FastLines, fast_lines
 from usage_pipeline.ingest.log_clock import is_doubled
 from usage_pipeline.ingest.rows import YEARS, Row, local_us, row
+from usage_pipeline.ingest.whole_seconds import spread_us
 from usage_pipeline.kernels.values import Flags, Longs
 from usage_pipeline.tables.arrow import arrow_schema
 from usage_pipeline.tables.schemas import QUARANTINE, SILVER_CHANGE
@@ -52,6 +53,7 @@ def parse_block(
     offset: int,
     schema: pa.Schema = ROWS,
     is_second: IsSecond = _in_first_pass,
+    layout: Layout | None = None,
 ) -> Parsed:
     """Read a block.
 
@@ -63,6 +65,7 @@ def parse_block(
         offset: the position of the block in that file.
         schema: the columns of ``ROWS`` to make.
         is_second: is called with the lines that have repeated times.
+        layout: what is known of the log's layout from the blocks before it; None means nothing.
     """
 
     def passes(starts: Longs, seconds: Longs) -> Flags | None:
@@ -88,26 +91,38 @@ def parse_block(
         in_second_pass = passes(np.array([start]), np.array([local_us(line.time) // 1_000_000]))
         return int(in_second_pass is not None and in_second_pass[0])
 
-    layout = Layout()
+    layout = layout or Layout()
     quick = fast_lines(block, layout)
     rows: list[tuple[Row, int]] = []
     rejected: list[tuple[Rejected, int, int]] = []
-    for start, end in quick.left:
-        parsed = parse(bytes(block[start:end]), layout)
+    for start, end, found in quick.left:
+        parsed = read(found)
         made = parsed if isinstance(parsed, Rejected) else row(parsed, zone, fold(parsed, start))
         if isinstance(made, Rejected):
             rejected.append((made, offset + start, end - start))
         else:
             rows.append((made, offset + start))
-    return Parsed(
-        _merged(
-            _rows(rows, broker, src_file, schema),
-            np.array([start for _, start in rows], np.int64),
-            _fast_rows(quick, offset, zone, broker, src_file, schema, passes_of(quick)),
-            quick.starts + offset,
-        ),
-        _rejected(rejected, broker, src_file),
+    made_schema = schema if "log_ts" in schema.names else schema.append(ROWS.field("log_ts"))
+    merged = _merged(
+        _rows(rows, broker, src_file, made_schema),
+        np.array([start for _, start in rows], np.int64),
+        _fast_rows(quick, offset, zone, broker, src_file, made_schema, passes_of(quick)),
+        quick.starts + offset,
     )
+    if layout.in_whole_seconds:
+        merged = _spread(merged)
+    return Parsed(merged.select(schema.names), _rejected(rejected, broker, src_file))
+
+
+def _spread(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Spread the charges of a log in whole seconds."""
+    at = rows.schema.get_field_index("quota_ts")
+    if at < 0:
+        return rows
+    field = rows.schema.field(at)
+    later_us = spread_us(rows["log_ts"].cast(pa.int64()).to_numpy()) // 1000 * 1000
+    charged_us = rows["quota_ts"].cast(pa.int64()).to_numpy() + later_us
+    return rows.set_column(at, field, pa.array(charged_us).cast(field.type))
 
 
 def _rows(

@@ -8,13 +8,9 @@ Example: a file that was saved again has another time, so all kernels are compil
 from pathlib import Path
 from typing import Final
 
-import sidecar.requestlog
-
 
 def _sources() -> tuple[tuple[str, int, int], ...]:
-    request_log = Path(sidecar.requestlog.__file__).parent
-    files = sorted([*Path(__file__).parent.glob("*.py"), *request_log.glob("*.py")])
-    stats = ((file.name, file.stat()) for file in files)
+    stats = ((file.name, file.stat()) for file in sorted(Path(__file__).parent.glob("*.py")))
     return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
 
 

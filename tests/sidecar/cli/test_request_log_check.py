@@ -27,7 +27,7 @@ def test_a_log_that_is_read() -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("truncated-8k", "Not read      1 torn: the end is missing; containers' logs and"),
+        ("truncated-8k", "Not read      1 torn: the end is missing; syslog and some"),
         ("text-0.10", "Not read      2 text: not JSON: text of Kafka before 2.7\n"),
         ("kafkaapis-trace", 'no requests: is the log on? "throttle-sidecar request-log status"'),
     ],

@@ -19,6 +19,10 @@ from usage_pipeline.ingest.paths import RequestLogsError, Zones, broker_of
         ("/node31.2026/x", 31),
         ("s3://logs/dt=2026-11-20/broker=3/request.log", 3),
         ("/logs/broker_id=4/hour=10/request.log", 4),
+        ("/3/kafka-request.log", 3),
+        ("1001/kafka-request.log", 1001),
+        ("/var/log/containers/my-cluster-broker-3_kafka_kafka-9f8e7d6c5b4a.log", 3),
+        ("/logs/broker-3/2026/03/04/05/kafka-request.log", 3),
     ],
 )
 def test_whose_a_file_is(path: str, expected: int) -> None:
@@ -27,7 +31,16 @@ def test_whose_a_file_is(path: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/logs/kafka-request.log", "/opt/kafka_2.13-4.3.1/x", "/logs/broker-9999999999.log"]
+    "path",
+    [
+        "/logs/kafka-request.log",
+        "/opt/kafka_2.13-4.3.1/x",
+        "/logs/broker-9999999999.log",
+        "s3://logs/2026/03/04/05/kafka-request.log",
+        "/logs/2026/kafka-request.log",
+        "/logs/20260304/kafka-request.log",
+        "/var/log/containers/kafka-9f8e7d6c5b4a.log",
+    ],
 )
 def test_a_path_without_a_broker_is_refused(path: str) -> None:
     """The message asks for a pattern."""
