@@ -19,6 +19,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
+from sidecar.requestlog.rejected import RejectedKind
 from usage_pipeline.batch.logs_stage import usage_of_logs
 from usage_pipeline.batch.run import InputsError, Run, time_of
 from usage_pipeline.batch.silver_stage import changes, silver
@@ -35,6 +36,7 @@ from usage_pipeline.tables.schemas import (
     GOLD_RECOMMENDATION,
     GOLD_REPLAY,
     GOLD_USAGE_1S,
+    QUARANTINE,
     SILVER_QUOTA_CONFIG,
     SILVER_REQUEST,
     SILVER_VOLUME,
@@ -100,11 +102,29 @@ def _recommend(run: Run) -> None:
         usage,
         store.read(GOLD_REPLAY, _newest_days(run, GOLD_REPLAY, max(counted, _REPLAYED_DAYS))),
         valid(store.read(SILVER_QUOTA_CONFIG), days),
-        replace(options.terms, cluster_clients=brokers),
+        replace(options.terms, cluster_clients=brokers, unread=_unread(run, days)),
         options.capacity,
         day=days[-1],
     )
     run.store.write(GOLD_RECOMMENDATION, recommended)
+
+
+def _unread(run: Run, days: Sequence[date]) -> dict[int, float]:
+    """Return the share of each broker's requests that could not be read.
+
+    It is of the files with requests of these days. A file without a readable request has no day; it
+    lowers the coverage.
+    """
+    is_request = (sql.col("kind") != str(RejectedKind.OTHER)) & sql.col("broker").isNotNull()
+    read = run.store.read(SILVER_REQUEST, days).groupBy("broker", "src_file").count()
+    rejected = run.store.read(QUARANTINE).where(is_request).groupBy("broker", "src_file")
+    unread = rejected.agg(sql.count("*").alias("unread"))
+    of_brokers = (
+        read.join(unread, ["broker", "src_file"], "left")
+        .groupBy("broker")
+        .agg(sql.coalesce(sql.sum("unread"), sql.lit(0)).alias("unread"), sql.sum("count"))
+    )
+    return {broker: lost / (lost + count) for broker, lost, count in of_brokers.collect()}
 
 
 def _newest_days(run: Run, table: Table, most: float) -> tuple[date, ...]:

@@ -21,9 +21,11 @@ Example: alice's 99th percentile is 1.0 MB/s, or 1.15 MB/s with a margin of 15 %
 A recommendation is refused if the logs cover too little of the time, if no candidate was replayed
 or passes, and if brokers would share the quota (``entities_of_brokers``). It is also refused if
 many charges have unknown amounts: the response to a throttled FETCH is empty, so the log does not
-show the demand.
+show the demand. If more than 5 % of a broker's requests could not be read, everything is refused,
+since any tenant may have sent them, and the lines that are cut are those of large requests.
 
-Confidence is at most medium above a wait of 5 s. It is low, whatever the data, if more than 5 % of
+Confidence is at most medium above a wait of 5 s, and if more than 1 % of a broker's requests could
+not be read. It is low, whatever the data, if more than 5 % of
 the charges were throttled: those clients wanted to send more, but the replay only knows the
 requests that they sent.
 
@@ -51,6 +53,10 @@ _MEDIUM: Final = (0.8, 24.0, 1_000)
 _MEDIUM_WAIT_MS: Final = 5_000
 """Above this wait, the confidence is at most medium."""
 _MS: Final = 1_000
+_MOST_UNREAD: Final = 0.05
+"""Above this share of a broker's requests that could not be read, nothing is recommended."""
+_MEDIUM_UNREAD: Final = 0.01
+"""Above this share, the confidence is at most medium."""
 _MOST_UNKNOWN: Final = 0.05
 """Above this share of unknown charges, a recommendation is refused."""
 _MOST_THROTTLED: Final = 0.05
@@ -86,7 +92,7 @@ def gold_recommendation(
     decided = joined.withColumn("refused", _refused(terms)).withColumn(
         "quota", sf.when(sf.col("refused").isNull(), quota)
     )
-    completed = _completed(decided, capacity).withColumn("dt", sf.lit(day))
+    completed = _completed(decided, terms, capacity).withColumn("dt", sf.lit(day))
     return GOLD_RECOMMENDATION.select(completed)
 
 
@@ -201,6 +207,11 @@ def _refused(terms: Terms) -> Column:
             " while, and log again), share fetches, or versions of requests that are too new"
         ),
     )
+    broker, share = _worst(terms)
+    unread = (
+        f"{share * 100:.3g} % of the requests in the logs of broker {broker} could not be read; the"
+        " table quarantine has the reasons"
+    )
     untried = sf.size(sf.filter("days", lambda day: sf.size(day["tried"]) == 0))
     unreplayed = sf.concat(
         untried,
@@ -215,6 +226,7 @@ def _refused(terms: Terms) -> Column:
             " client-id, and then each client-id has its own",
         )
         .when(is_brokers, "brokers use it for their own work, which must not be throttled")
+        .when(sf.lit(share > _MOST_UNREAD), unread)
         .when(sf.col("coverage") < least, uncovered)
         .when(_unknown() > _MOST_UNKNOWN, unseen)
         .when(
@@ -230,7 +242,12 @@ def _refused(terms: Terms) -> Column:
     )
 
 
-def _completed(decided: DataFrame, capacity: Mapping[str, float]) -> DataFrame:
+def _worst(terms: Terms) -> tuple[int, float]:
+    """The broker with the largest share of requests that could not be read, and that share."""
+    return max(terms.unread.items(), key=lambda each: each[1], default=(0, 0.0))
+
+
+def _completed(decided: DataFrame, terms: Terms, capacity: Mapping[str, float]) -> DataFrame:
     keys = sf.create_map(*(sf.lit(each) for pair in KEYS.items() for each in pair))
     whole = Window.partitionBy("quota_type").rowsBetween(
         Window.unboundedPreceding, Window.unboundedFollowing
@@ -245,7 +262,7 @@ def _completed(decided: DataFrame, capacity: Mapping[str, float]) -> DataFrame:
         .withColumn("throttled_amount_share", sf.col("judged.amount_share"))
         .withColumn("throttle_ms_max", sf.col("judged.wait_ms"))
         .withColumn("days", sf.size("days"))
-        .withColumn("confidence", _confidence())
+        .withColumn("confidence", _confidence(terms))
         .withColumn(
             # The current quota stays if the recommendation is refused.
             "share_of_capacity",
@@ -259,14 +276,17 @@ def _unknown() -> Column:
     return sf.coalesce("unknown", sf.lit(0)) / sf.greatest("events", sf.lit(1))
 
 
-def _confidence() -> Column:
+def _confidence(terms: Terms) -> Column:
     def stands(coverage: float, hours: float, events: int) -> Column:
         enough = (sf.col("hours") >= hours) & (sf.col("events") >= events)
         return enough & (sf.col("coverage") >= coverage) & sf.col("refused").isNull()
 
     is_quick = sf.col("throttle_ms_max") <= _MEDIUM_WAIT_MS
+    is_read = sf.lit(_worst(terms)[1] <= _MEDIUM_UNREAD)
     is_throttled = sf.col("throttled") > _MOST_THROTTLED * sf.col("events")
-    sure = (
-        sf.when(stands(*_HIGH) & is_quick, "high").when(stands(*_MEDIUM), "medium").otherwise("low")
+    return (
+        sf.when(is_throttled, "low")
+        .when(stands(*_HIGH) & is_quick & is_read, "high")
+        .when(stands(*_MEDIUM), "medium")
+        .otherwise("low")
     )
-    return sf.when(is_throttled, "low").otherwise(sure)

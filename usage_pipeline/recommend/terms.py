@@ -48,6 +48,7 @@ class Terms:
         least_coverage: the share of the time that the logs must cover.
         cluster_users: the brokers' own principals, which must not be throttled.
         cluster_clients: likewise, the users and client-ids of requests that only brokers send.
+        unread: for each broker, the share of the requests in its logs that could not be read.
 
     Raises:
         TermsError: a number is out of its range.
@@ -62,6 +63,7 @@ class Terms:
     least_coverage: float = 0.5
     cluster_users: frozenset[str] = frozenset()
     cluster_clients: frozenset[tuple[str, str]] = frozenset()
+    unread: Mapping[int, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("target", "percentile", "least_coverage"):

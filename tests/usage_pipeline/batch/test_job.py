@@ -276,6 +276,27 @@ def test_of_a_year_of_tables_the_days_that_count_are_read(
     assert (4, date(2026, 11, 20)) == (forecast.available_bytes, forecast.dt)
 
 
+def test_unread_requests_of_a_log_refuse_recommendations(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Of those in the files of the days that count; another logger's lines are no requests."""
+    logs, out = tmp_path / "logs", tmp_path / "tables"
+    stages = (*STAGES, Stage.REPLAY, Stage.RECOMMEND)
+    lines = [metadata(f"2026-11-20 10:00:{second:02},100") for second in range(20)]
+
+    def refused(*more: str) -> set[str | None]:
+        log(logs, 1, *lines, *more)
+        made(spark, out, logs, stages, candidates=2)
+        return {each.refused for each in stored(spark, out, GOLD_RECOMMENDATION)}
+
+    torn = lines[0].rstrip("\n")[:-9] + "\n"
+    others = ["INFO started\n"] * 20
+    assert not any("could not be read" in (each or "") for each in refused(torn, *others))
+    [reason] = refused(torn, torn, *others)
+    assert reason is not None
+    assert reason.startswith("9.09 % of the requests in the logs of broker 1 could not be read")
+
+
 def test_logs_of_another_time_are_refused_with_theirs(spark: SparkSession, tmp_path: Path) -> None:
     """The message says why a log has no request; nothing is written then."""
     logs, out = tmp_path / "logs", tmp_path / "tables"

@@ -161,6 +161,41 @@ def test_gaps_refuse(spark: SparkSession, tmp_path: Path) -> None:
     assert (None, None, None) == (gap.quota, gap.throttled_share, gap.share_of_capacity)
 
 
+@pytest.mark.parametrize(
+    ("unread", "expected"),
+    [
+        ({1: 0.005}, ("high", None)),
+        ({1: 0.0, 2: 0.02}, ("medium", None)),
+        (
+            {1: 0.0, 2: 0.051, 3: 0.01},
+            (
+                "low",
+                "5.1 % of the requests in the logs of broker 2 could not be read; the table"
+                " quarantine has the reasons",
+            ),
+        ),
+    ],
+)
+def test_requests_that_could_not_be_read_count_against_it(
+    spark: SparkSession,
+    tmp_path: Path,
+    unread: dict[int, float],
+    expected: tuple[str, str | None],
+) -> None:
+    """Any tenant may have sent them: the worst broker decides for all."""
+    week = range(0, 168 * HOUR_S, 600)
+    [alice] = gold_recommendation(
+        usage_rows(spark, tmp_path, (used(second, 1e6) for second in week)),
+        frame_of(spark, GOLD_REPLAY, replayed("=9000000", 9e6, 0)),
+        frame_of(spark, SILVER_QUOTA_CONFIG),
+        Terms(unread=unread),
+        {},
+        day=START.date(),
+    ).collect()
+    assert expected == (alice.confidence, alice.refused)
+    assert (alice.quota is None) == (alice.refused is not None)
+
+
 def test_confidence_is_from_the_evidence(spark: SparkSession, tmp_path: Path) -> None:
     """A week is high, a day medium; a week in which a tenth was throttled is low."""
     week, day = range(0, 168 * HOUR_S, 600), range(144 * HOUR_S, 168 * HOUR_S, 600)
