@@ -161,6 +161,25 @@ def test_gaps_refuse(spark: SparkSession, tmp_path: Path) -> None:
     assert (None, None, None) == (gap.quota, gap.throttled_share, gap.share_of_capacity)
 
 
+def test_request_time_has_room_for_the_network_threads(spark: SparkSession, tmp_path: Path) -> None:
+    """The quota is twice what the log shows, and judged by what the log shows."""
+    usage = [used(second, 100.0, quota_type="request") for second in range(0, 168 * HOUR_S, 600)]
+    replay = [
+        replayed("=20", 20.0, 400, quota_type="request"),
+        replayed("=40", 40.0, 3, quota_type="request"),
+        replayed("=60", 60.0, 0, quota_type="request"),
+    ]
+    [alice] = gold_recommendation(
+        usage_rows(spark, tmp_path, usage),
+        frame_of(spark, GOLD_REPLAY, *replay),
+        frame_of(spark, SILVER_QUOTA_CONFIG),
+        Terms(),
+        {},
+        day=START.date(),
+    ).collect()
+    assert (80.0, 0.003, "medium") == (alice.quota, alice.throttled_share, alice.confidence)
+
+
 @pytest.mark.parametrize(
     ("unread", "expected"),
     [
