@@ -56,10 +56,14 @@ TIME: Final = (
 _THREAD: Final = rb"(?:data-plane-|control-plane-)?kafka-[\w.()-]+"
 _LOGGER: Final = rb"(?:(?:k|kafka)\.)?(?:(?:r|request)\.)?logger(?::\d+)?"
 _PART: Final = (
-    rb"[\s:|,-]|(?:DEBUG|INFO|TRACE)\b|\[(?!\d{4}[-/\d])[^\]]*\]|\{[^}]*\}|"
+    rb"[\s:|,-]|(?:DEBUG|INFO|TRACE)\b|\[(?!\d{4}[-/\d])[^\]]*+\]|\{[^}]*+\}"
+    rb"|"
     + _LOGGER
-    + rb"(?![\w.])"
-    rb"|" + _THREAD + rb"|\((?:" + _LOGGER + rb"|[^)]*[^\w.$)][^)]*)\)"
+    + rb"(?![\w.])|"
+    + _THREAD
+    + rb"|\((?:"
+    + _LOGGER
+    + rb"|[\w.$]*+[^\w.$)][^)]*+)\)"
 )
 """A level, a thread, the logger, or what separates them.
 
@@ -258,8 +262,16 @@ class _Envelope(msgspec.Struct, frozen=True, gc=False):
             if isinstance(found, str):
                 return found.encode()
             if isinstance(found, int | float):
-                seconds = found if found < _LARGEST_SECOND else found / 1000
-                return datetime.fromtimestamp(seconds, UTC).isoformat().encode()
+                return _iso(found)
+        return b""
+
+
+def _iso(since_1970: float) -> bytes:
+    """A time in seconds or milliseconds since 1970, in ISO 8601; empty if there is no such time."""
+    seconds = since_1970 if since_1970 < _LARGEST_SECOND else since_1970 / 1000
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat().encode()
+    except (ValueError, OverflowError, OSError):
         return b""
 
 

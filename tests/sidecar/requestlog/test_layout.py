@@ -141,6 +141,8 @@ _LINE: Final = f"[2026-11-20 10:00:00,123] DEBUG {_MESSAGE} (kafka.request.logge
         ),
         ({"timestamp": 1795168800.123, "short_message": _MESSAGE}, UTC),
         ({"msg": _MESSAGE}, None),
+        ({"timestamp": 1e300, "message": _MESSAGE}, None),
+        ({"timestamp": -1e300, "message": _MESSAGE}, None),
     ],
 )
 def test_envelopes(envelope: dict[str, object], time: datetime | object | None) -> None:
@@ -179,6 +181,13 @@ def test_any_head_is_read_in_time(parts: list[str]) -> None:
     """Nothing around a request takes long to look at, and nothing is an exception."""
     around = "".join(parts)
     assert parse(f"{around * 20}{_MESSAGE}{around * 20}".encode()) is not None
+
+
+@pytest.mark.parametrize("part", ["(", "( ", "[", "{", "(a", "(a)", ") ", "\x1b[", "-"])
+def test_a_long_end_takes_no_time(part: str) -> None:
+    """It grows with the length alone; a client's name may be the end of a line that was cut."""
+    text = f"[2026-11-20 10:00:00,123] DEBUG {_MESSAGE}{part * 300_000}x"
+    assert isinstance(parse(text.encode()), Rejected)
 
 
 def test_a_long_head_is_not_looked_at() -> None:
