@@ -33,6 +33,14 @@ def test_names_are_quoted_for_a_shell() -> None:
     assert expected == shlex.split(line)
 
 
+def test_what_is_removed_is_named() -> None:
+    """Several quotas are removed at once, beside one that is set."""
+    values = {"producer_byte_rate": None, "request_percentage": 5.0, "consumer_byte_rate": None}
+    line = kafka_configs([], Entity("alice"), values)
+    assert "--add-config 'request_percentage=5'" in line
+    assert "--delete-config 'producer_byte_rate,consumer_byte_rate'" in line
+
+
 def test_an_address_is_an_ip() -> None:
     """Its kind has a name of its own."""
     line = kafka_configs([], Entity(ip="192.0.2.1"), {"connection_creation_rate": 2.0})

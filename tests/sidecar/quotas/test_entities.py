@@ -41,6 +41,17 @@ def quotas(*levels: int) -> dict[Entity, dict[str, float]]:
     return {Entity(user, client_id): {KEY: limit} for user, client_id, limit, _ in chosen}
 
 
+def test_quotas_are_called_as_in_kafka() -> None:
+    """Brokers know them by these names."""
+    assert {
+        "producer_byte_rate",
+        "consumer_byte_rate",
+        "request_percentage",
+        "controller_mutation_rate",
+        "connection_creation_rate",
+    } == {*QuotaKey}
+
+
 @pytest.mark.parametrize("level", range(1, 9))
 def test_each_level_alone(level: int) -> None:
     """One level's quota is found, and shared by whom the level says."""

@@ -47,6 +47,9 @@ def test_a_new_rate_counts_from_the_last_event() -> None:
     assert 1000.0 == bucket.tokens(600_000)
     bucket.set_rate(2)
     assert 200.0 == bucket.tokens(600_000)
+    of_a_burst = TokenBucket(5, 500, 0)
+    of_a_burst.set_rate(10)
+    assert 1000.0 == of_a_burst.tokens(600_000)
 
 
 def test_time_that_goes_back_takes_what_it_brings_again() -> None:

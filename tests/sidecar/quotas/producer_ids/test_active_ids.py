@@ -72,6 +72,20 @@ def test_an_unknown_id_is_forgotten_after_a_window() -> None:
     assert ids.allocated("eve", 8) is None
 
 
+def test_what_is_still_waited_for_keeps_nothing_else() -> None:
+    """An id that is not due yet keeps neither an unknown id nor a reported one from its end."""
+    ids = ActiveIds(HOUR_MS)
+    ids.wrote(8, 0)
+    ids.tick(WAIT_MS)
+    ids.wrote(9, HOUR_MS - 1)
+    ids.tick(HOUR_MS)
+    assert (1, 1) == (ids.unknown, ids.unowned)
+    ids.tick(HOUR_MS - 1 + WAIT_MS)
+    assert (2, 1) == (ids.unknown, ids.unowned)
+    ids.tick(2 * HOUR_MS - 2 + WAIT_MS)
+    assert ids.wrote(8, 2 * HOUR_MS - 2 + WAIT_MS) == Attribution(8, None)
+
+
 def test_an_id_that_continues_to_write_is_reported_a_few_times_in_a_window() -> None:
     """It is reported at least four times, so that who forgets it after a window counts it again."""
     ids = ActiveIds(HOUR_MS)

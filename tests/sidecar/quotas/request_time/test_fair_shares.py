@@ -109,6 +109,11 @@ def test_maximum_wins_where_no_tenth_lies_between() -> None:
     assert Shares({"a": 5.0, "b": 5.0}, (MinimumNotMet("a", 5.05, 5.0),)) == shares
 
 
+def test_the_smallest_maximum() -> None:
+    """It is the smallest share, a tenth of a percent."""
+    assert [0.1, 0.9] == percent(1, Tenant("a", maximum_percent=0.1), Tenant("b"))
+
+
 def test_reserve_is_not_shared() -> None:
     """Of 1,100 % with 100 % for internal users, 1,000 % are shared."""
     assert [500.0, 500.0] == percent(1100, Tenant("a"), Tenant("b"), reserve=100)
@@ -127,6 +132,7 @@ def test_what_rounding_adds_is_no_warning() -> None:
     """120 x 9.2 is 1,104 of 1,100; 120 x 9.3 can't come from rounding."""
     tenants = [f"tenant-{number}" for number in range(120)]
     assert () == review(dict.fromkeys(tenants, 9.2), 1100)
+    assert () == review(dict.fromkeys(tenants[:20], 1.1), 21)
     (warning,) = review(dict.fromkeys(tenants, 9.3), 1100)
     assert isinstance(warning, OverCapacity)
     assert "tenant-0" == warning.tenant

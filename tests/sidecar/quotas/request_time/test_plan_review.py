@@ -80,6 +80,11 @@ def test_named_tenants_are_among_those_that_are_only_counted() -> None:
     ("kind", "quotas", "expected"),
     [
         (USERS, {Entity("ann", "etl"): {KEY: 1.0}}, [Entity("ann", "etl")]),
+        (
+            USERS,
+            {Entity("bob"): {"producer_byte_rate": 1.0}, Entity("ann", "etl"): {KEY: 1.0}},
+            [Entity("ann", "etl")],
+        ),
         (USERS, {Entity(client_id="etl"): {KEY: 1.0}}, []),
         (CLIENTS, {Entity(DEFAULT): {KEY: 1.0}}, [Entity(DEFAULT)]),
         (CLIENTS, {Entity(client_id="etl"): {KEY: 1.0}}, [Entity(client_id="etl")]),

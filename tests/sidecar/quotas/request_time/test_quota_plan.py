@@ -64,6 +64,12 @@ def test_warnings_of_the_shares_are_the_plans() -> None:
     }
 
 
+def test_the_sum_of_a_plan_is_for_its_review() -> None:
+    """Forty of the smallest shares are 4 % of 1; the review says so, with all other quotas."""
+    plan = named_plan(Terms(1), [Tenant(f"tenant-{number}") for number in range(40)])
+    assert {SmallShare} == {type(each) for each in plan.warnings}
+
+
 @pytest.mark.parametrize(
     ("terms", "why"),
     [
