@@ -9,7 +9,7 @@ Example: 998 of 1,000 lines of a busy broker are read here. A CREATE_TOPICS and 
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, tzinfo
 from functools import partial
 from operator import attrgetter
 from typing import Final
@@ -241,17 +241,20 @@ def _time(time: bytes, seconds: dict[bytes, int]) -> tuple[int, bool]:
     text = time[:_SECOND]
     second = seconds.get(text)
     if second is None and b"-" in text:
-        local = logged_at(text)
-        if not YEARS[0] <= local.year <= YEARS[1]:
-            raise ValueError("not of these years")
-        second = seconds[text] = local_us(local)
+        second = seconds[text] = local_us(_of_years(logged_at(text)))
     digits = time[_SECOND + 1 :]
     if second is not None and len(digits) == 3 and digits.isdigit():
         return second + int(digits) * 1000, False
-    when = logged_at(time)
+    when = _of_years(logged_at(time))
     if when.tzinfo is None:
         return local_us(when), False
     return local_us(when.astimezone(UTC).replace(tzinfo=None)), True
+
+
+def _of_years(time: datetime) -> datetime:
+    if not YEARS[0] <= time.year <= YEARS[1]:
+        raise ValueError("not of these years")
+    return time
 
 
 def _fill(line: _Usual) -> bool:

@@ -111,15 +111,13 @@ def row(line: Line, zone: tzinfo, fold: int = 0) -> Row | Rejected:
     if line.time is None:
         return Rejected(RejectedKind.TIME, "the line has no date and time")
     time = line.time
-    if time.tzinfo is not None:
-        time, zone = time.astimezone(UTC).replace(tzinfo=None), UTC
     logged_us = since_1970_us(time.replace(fold=fold), zone)
     queued_ms = line.body.send_time_ms + line.body.response_queue_time_ms
     if logged_us is None:
         return Rejected(RejectedKind.TIME, "not of the years 1970 to 9999")
     if not queued_ms <= LONGEST_QUEUED_MS:
         return Rejected(RejectedKind.UNEXPECTED, "queued for longer than can be")
-    ahead_us = local_us(time) - logged_us
+    ahead_us = 0 if time.tzinfo is not None else local_us(time) - logged_us
     details = _details(line)
     made = Row(
         log_ts=logged_us,
@@ -139,10 +137,16 @@ def row(line: Line, zone: tzinfo, fold: int = 0) -> Row | Rejected:
     return made if _fits(made) else Rejected(RejectedKind.UNEXPECTED, "a number is too large")
 
 
-def since_1970_us(local: datetime, zone: tzinfo) -> int | None:
-    """Return microseconds since 1970, UTC, or None outside of the years 1970 to 9999."""
+def since_1970_us(time: datetime, zone: tzinfo) -> int | None:
+    """Return microseconds since 1970, UTC, or None outside of the years 1970 to 9999.
+
+    Args:
+        time: a time.
+        zone: its zone if it has no offset.
+    """
     try:
-        utc = local.replace(tzinfo=zone).astimezone(UTC).replace(tzinfo=None)
+        known = time if time.tzinfo is not None else time.replace(tzinfo=zone)
+        utc = known.astimezone(UTC).replace(tzinfo=None)
     except OverflowError:
         return None
     return local_us(utc) if utc >= _EPOCH else None
