@@ -54,7 +54,7 @@ def _report(found: Examined) -> Iterator[tuple[str, str]]:
         zone = "with" if found.with_offset else "without"
         first, last = (time.isoformat(" ", "milliseconds") for time in (found.first, found.last))
         yield "Time", f"{first} to {last}, {zone} an offset from UTC"
-        if not found.with_fraction:
+        if found.in_whole_seconds:
             yield "", "in whole seconds: the order within a second is all that is known"
     if found.without_time:
         yield "Without time", f"{found.without_time:,} requests; the pipeline can't read them"

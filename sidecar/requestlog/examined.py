@@ -33,7 +33,7 @@ class Examined:
         first: the earliest time; None if no line has a time.
         last: the latest time.
         with_offset: how many of the times have an offset from UTC.
-        with_fraction: how many of the times have a fraction of a second.
+        in_whole_seconds: whether the layout has no fraction of a second; None if that is not known.
         without_time: how many requests have no date and time.
     """
 
@@ -43,7 +43,7 @@ class Examined:
     first: datetime | None = None
     last: datetime | None = None
     with_offset: int = 0
-    with_fraction: int = 0
+    in_whole_seconds: bool | None = None
     without_time: int = 0
 
     @property
@@ -79,12 +79,12 @@ def examine(lines: Iterable[bytes]) -> Examined:
             found.without_time += 1
             continue
         found.with_offset += time.tzinfo is not None
-        found.with_fraction += time.microsecond > 0
         # Times with and without an offset can't be compared, so a mixed log shows the first's kind.
         if found.first is None or found.last is None:
             found.first = found.last = time
         elif (found.first.tzinfo is None) == (time.tzinfo is None):
             found.first, found.last = min(found.first, time), max(found.last, time)
+    found.in_whole_seconds = layout.in_whole_seconds
     return found
 
 

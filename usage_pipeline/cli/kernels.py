@@ -1,8 +1,8 @@
 """Compiles the replay's kernels in advance: ``python -m usage_pipeline.cli.kernels``.
 
-Compiling takes ten seconds of one core, once per machine. A command therefore runs this module in a
-separate process while Spark starts and reads logs (``compiling``). The compiled kernels are on the
-disk, and the process returns its memory.
+Compiling takes some seconds of one core, once per machine. A command therefore runs this module in
+a separate process while Spark starts and reads logs (``compiling``). The compiled kernels are on
+the disk, and the process returns its memory.
 """
 
 from typing import Final

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sidecar.cli import group
+from tests.sidecar.requestlog.lines import BY_HAND
 from tests.sidecar.requestlog.test_layout import LAYOUTS
 
 
@@ -22,6 +23,13 @@ def test_a_log_that_is_read() -> None:
     assert "Time          2026-03-04 05:06:07.000 to" in result.stdout
     assert "without an offset from UTC\n" in result.stdout
     assert "whole seconds" in result.stdout
+
+
+def test_milliseconds_that_are_0_are_no_whole_seconds() -> None:
+    """The layout has them, whatever they are."""
+    result = check("-", BY_HAND[0].replace(b"10:00:00,123", b"10:00:00,000"))
+    assert 0 == result.exit_code
+    assert "whole seconds" not in result.stdout
 
 
 @pytest.mark.parametrize(

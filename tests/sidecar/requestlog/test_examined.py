@@ -15,7 +15,7 @@ def test_the_modules_example() -> None:
     found = examine((LAYOUTS / "strimzi-log4j2-kafka-4.0.log").read_bytes().splitlines(True))
     time = datetime.fromisoformat("2026-03-04T05:06:07")
     assert (3, 0, time, time) == (found.read, found.unread, found.first, found.last)
-    assert (0, 0, 0) == (found.with_fraction, found.with_offset, found.without_time)
+    assert (True, 0, 0) == (found.in_whole_seconds, found.with_offset, found.without_time)
     (form,) = found.forms
     assert form == (
         "%d DEBUG [data-plane-kafka-network-thread-0-ListenerName(CLIENTS-0)-SASL_SSL-0] logger:0"
@@ -26,11 +26,12 @@ def test_the_modules_example() -> None:
 def test_times_and_others() -> None:
     """The earliest and the latest time, offsets, and lines of other loggers."""
     found = examine((LAYOUTS / "ecs.log").read_bytes().splitlines())
-    assert (3, 3) == (found.with_offset, found.with_fraction)
+    assert (3, None) == (found.with_offset, found.in_whole_seconds)
     assert "101000 999000" == f"{found.first:%f} {found.last:%f}"
     assert {"a JSON object": 3} == found.forms
     found = examine((LAYOUTS / "kubectl-logs-mixed.log").read_bytes().splitlines())
     assert (3, 4, 0, True) == (found.read, found.others, found.unread, found.is_readable)
+    assert found.in_whole_seconds is False
     found = examine((LAYOUTS / "ibm-syslog-m-n.log").read_bytes().splitlines())
     assert (3, None, ["Mar  0 0:0:0 es-kafka-0 Completed request:{…}"]) == (
         found.without_time,
