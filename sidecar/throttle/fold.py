@@ -167,8 +167,7 @@ def _with_membership(memory: Memory, membership: Membership, now: float, rules: 
     brokers: dict[int, BrokerState] = {}
     for broker_id, state in memory.brokers.items():
         if broker_id in membership.active:
-            is_back = state.missing_since is not None
-            brokers[broker_id] = replace(state, missing_since=None) if is_back else state
+            brokers[broker_id] = replace(state, missing_since=None)
             continue
         # Only volumes that throttle outlive a broker's membership. So the restart of a full broker
         # releases nobody, and a dead broker that was healthy throttles nobody.

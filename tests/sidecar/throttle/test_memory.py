@@ -40,6 +40,7 @@ def test_starts_with_nothing() -> None:
     """Nothing is known before the first observation, which is not the same as nothing there."""
     memory = Memory()
     assert memory.membership is None
+    assert memory.cluster_id is None
     assert memory.membership_at is None
     assert memory.computed is None
     assert [] == list(memory.volumes())

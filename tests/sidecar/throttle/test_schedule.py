@@ -313,6 +313,14 @@ def test_a_follower_polls_its_own_broker_that_observers_do_not_list() -> None:
     assert next_followers_poll(Memory(), OBSERVED, 10.0, polls) is None
 
 
+def test_a_follower_polls_a_broker_in_each_interval_that_has_fallen_silent() -> None:
+    """Its last reading would ask for an earlier poll, but it may hold up each one."""
+    memory = factors.fold(filling({1: 5.0}), partial(20.0, silent=[1]))
+    polls = OwnPolls(None, {1: 20.0}, {1: 10.0})
+    expected = NextPoll(60.0, frozenset({1}))
+    assert expected == next_followers_poll(memory, OBSERVED, 20.0, polls)
+
+
 @pytest.mark.parametrize(
     ("interval_s", "expected"), [(0.1, 2.0), (1.0, 2.0), (5.0, 5.0), (10.0, 10.0), (3600.0, 10.0)]
 )
