@@ -112,14 +112,13 @@ class Layout:
         in_whole_seconds: whether the times have no fraction of a second; None before the first one.
     """
 
-    __slots__ = ("_after", "_before", "_known", "_pieces", "_tails", "in_whole_seconds")
+    __slots__ = ("_heads", "_known", "_pieces", "_tails", "in_whole_seconds")
 
     def __init__(self) -> None:
         """Nothing is known of the log yet."""
         self.in_whole_seconds: bool | None = None
         self._pieces = Pieces()
-        self._before: set[bytes] = set()
-        self._after: set[bytes] = set()
+        self._heads: set[bytes] = set()
         self._tails: set[bytes] = set()
         self._known: Callable[[bytes], re.Match[bytes] | None] = _NEVER
 
@@ -127,7 +126,8 @@ class Layout:
         """Finds the request of a line, with or without its line end."""
         known = self._known(line)
         if known is not None:
-            return known[1], known[2]
+            *times, message = known.groups()
+            return next(filter(None, times)), message
         whole = self._pieces.join(line.rstrip(b"\r\n"))
         return _PIECE if whole is None else self._first(whole)
 
@@ -153,17 +153,15 @@ class Layout:
     def _remember(self, head: bytes, time: bytes, tail: bytes) -> None:
         if self.in_whole_seconds is not False:
             self.in_whole_seconds = _FRACTION.search(time) is None
-        if max(map(len, (self._before, self._after, self._tails))) >= _MOST_FORMS:
+        if max(len(self._heads), len(self._tails)) >= _MOST_FORMS:
             return
-        before, _, after = head.rpartition(time)
-        for part, parts in zip(
-            (before, after, tail), (self._before, self._after, self._tails), strict=True
-        ):
-            parts.add(_NUMBER.sub(rb"\\d+", re.escape(part)))
-        befores, afters, tails = map(b"|".join, (self._before, self._after, self._tails))
+        before, _, after = map(_form, head.rpartition(time))
+        # The parts of two heads do not make a third one.
+        self._heads.add(rb"%b(%b)%b" % (before, TIME, after))
+        self._tails.add(_form(tail))
+        heads, tails = b"|".join(self._heads), b"|".join(self._tails)
         self._known = re.compile(
-            rb"(?:%b)(%b)(?:%b)%b ?(\{.*\})(?:%b)[\r\n]*" % (befores, TIME, afters, MARK, tails),
-            re.DOTALL,
+            rb"(?:%b)%b ?(\{.*\})(?:%b)[\r\n]*" % (heads, MARK, tails), re.DOTALL
         ).fullmatch
 
     def _unwrapped(self, line: bytes) -> Request | Rejected:
@@ -176,6 +174,11 @@ class Layout:
         if not message.startswith(MARK):
             return _UNKNOWN if message.startswith(b"{") else self._first(message)
         return _ANOTHER if envelope.is_foreign else (envelope.iso_time, message[len(MARK) :])
+
+
+def _form(part: bytes) -> bytes:
+    """A pattern of what is around a request, with any numbers."""
+    return _NUMBER.sub(rb"\\d+", re.escape(part))
 
 
 def without_context(message: bytes) -> bytes | None:

@@ -203,3 +203,13 @@ def test_forms_are_bounded() -> None:
     for number in range(300):
         text = f"[2026-11-20 10:00:00,123] DEBUG [{'x' * number}] {_MESSAGE}"
         assert isinstance(parse(text.encode(), layout), Line)
+
+
+def test_the_parts_of_two_heads_make_no_third_one() -> None:
+    """A damaged line is judged alike, whatever was read before it."""
+    layout = Layout()
+    for head in ("2026-11-20 10:00:00,123 DEBUG logger:302 - ", "[2026-11-20 10:00:00,123] DEBUG "):
+        assert isinstance(parse(f"{head}{_MESSAGE}".encode(), layout), Line)
+    damaged = f"2026-11-20 10:00:00,123] DEBUG {_MESSAGE}".encode()
+    assert parse(damaged) == parse(damaged, layout)
+    assert isinstance(parse(damaged, layout), Rejected)
