@@ -59,7 +59,7 @@ def is_exempt(line: Line) -> bool:
             return _ACKS_DECODER.decode(line.body.request).acks == 0
         if key == FETCH:
             return _FETCH_DECODER.decode(line.body.request).replica >= 0
-    except msgspec.MsgspecError:
+    except ValueError:
         return False
     return is_exempt_by_api(key, is_forwarded=line.is_forwarded)
 

@@ -139,7 +139,7 @@ class Line(msgspec.Struct, frozen=True, gc=False):
         own = self.body.throttle_time_ms
         try:
             answer = _THROTTLE.decode(self.body.response)
-        except msgspec.MsgspecError:
+        except ValueError:
             return own
         return own if not isinstance(answer, Throttled) else max(own, answer.throttle_time_ms)
 

@@ -97,7 +97,7 @@ def fetch_answer(line: Line) -> Fetched | None:
     """A FETCH's answer; None if it is missing, or has no records because of throttling."""
     try:
         answer = _FETCHED.decode(line.body.response)
-    except msgspec.MsgspecError:
+    except ValueError:
         return None
     return None if line.throttle_ms > 0 and not answer.responses else answer
 

@@ -324,7 +324,7 @@ def _decoded(folder: Folder, text: bytes, kind: type[_T]) -> _T:
         document = msgspec.json.decode(text, type=dict)
         if document.get("format") == _FORMAT:
             return msgspec.convert(document, kind)
-    except (msgspec.MsgspecError, AttributeError) as error:
+    except (ValueError, AttributeError) as error:
         raise OtherFormatError(f"{folder}/{MANIFEST} can't be read: {error}") from error
     raise delta.other_format(folder, f"format {document.get('format')}; this one has {_FORMAT}")
 

@@ -107,7 +107,7 @@ def _renew(folder: Folder, own: _Lease, ended: threading.Event, renewed_s: float
 def _decoded(text: bytes) -> _Lease | None:
     try:
         return msgspec.json.decode(text, type=_Lease)
-    except msgspec.MsgspecError:
+    except ValueError:
         return None
 
 

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sidecar.requestlog.exempt import is_exempt
 from sidecar.requestlog.line import Line, parse
 from sidecar.requestlog.rejected import Rejected, RejectedKind
+from sidecar.requestlog.request_detail import detail
 from tests.sidecar.requestlog.lines import BY_HAND, REAL, line, parsed_line, read
 
 _PRODUCE = BY_HAND[0]
@@ -195,3 +197,13 @@ def test_damage_is_never_an_exception(text: bytes, at: int, cut: int, put: bytes
     if isinstance(parsed, Line):
         assert parsed.throttle_ms >= 0
         assert parsed.user is not None
+
+
+@pytest.mark.parametrize("api_key", [0, 1, 22])
+def test_a_request_or_an_answer_that_is_not_utf_8(api_key: int) -> None:
+    """They are decoded when they are needed, and are as good as missing then."""
+    whole = line(api_key, request="!", response="!", throttleTimeMs=7)
+    parsed = read(whole.replace(b"!", b"\xff"))
+    assert 7 == parsed.throttle_ms
+    assert not is_exempt(parsed)
+    assert not isinstance(detail(parsed), Line)

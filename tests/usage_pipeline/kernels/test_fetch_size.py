@@ -16,7 +16,7 @@ from kio.static.constants import EntityType
 from kio.static.primitive import i32, i64
 
 from sidecar.requestlog.exempt import FETCH
-from tests.sidecar.requestlog.lines import BY_HAND, LENGTHS, NAMES, parsed_line, read
+from tests.sidecar.requestlog.lines import BY_HAND, LENGTHS, NAMES, line, parsed_line, read
 from usage_pipeline.kernels.fetch_size import (
     NEWEST_FETCH,
     Fetched,
@@ -54,6 +54,12 @@ TOPICS = (
     | EDGES.map(lambda count: [("t", [PLAIN])] * count)
     | EDGES.map(lambda count: [("t", [PLAIN] * count)])
 )
+
+
+def test_an_answer_that_is_not_utf_8_is_as_good_as_missing() -> None:
+    """Such as that of a damaged line."""
+    whole = line(FETCH, response={"responses": [{"topic": "!"}]})
+    assert fetch_answer(read(whole.replace(b"!", b"\xff"))) is None
 
 
 @given(version=st.integers(4, NEWEST_FETCH), topics=TOPICS)

@@ -388,9 +388,10 @@ def test_tables_of_another_version_are_refused(tmp_path: Path) -> None:
     folder.replace("_manifest.json", manifest.replace(b'"format": 2', b'"format": 99'))
     with pytest.raises(OtherFormatError, match="format 99; this one has 2"):
         pinned(folder)
-    folder.replace("_manifest.json", manifest[:-20])
-    with pytest.raises(OtherFormatError, match="can't be read"):
-        pinned(folder)
+    for damaged in (manifest[:-20], manifest.replace(b"format", b"\xff")):
+        folder.replace("_manifest.json", damaged)
+        with pytest.raises(OtherFormatError, match="can't be read"):
+            pinned(folder)
 
 
 def test_nothing_is_made_by_a_look(tmp_path: Path) -> None:

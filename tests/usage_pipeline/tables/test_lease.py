@@ -76,3 +76,11 @@ def test_nobody_waits_for_a_process_that_is_gone(folder: Folder) -> None:
     folder.replace("_lease.json", lease(socket.gethostname(), os.getpid()))
     refuse_leased(folder, slept.append)
     assert slept
+
+
+@pytest.mark.parametrize("damaged", [b"", b"{", b'{"holder": "\xff"}'])
+def test_a_damaged_lease_is_removed(folder: Folder, damaged: bytes) -> None:
+    """It names nobody who could be asked."""
+    folder.replace("_lease.json", damaged)
+    refuse_leased(folder, unwanted)
+    assert folder.read("_lease.json") is None
