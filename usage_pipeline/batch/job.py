@@ -45,6 +45,7 @@ class Outcome:
         bytes: their stored size.
         quarantined: lines that can't be read.
         unknown: requests whose bytes or partitions are in no line.
+        entities: for each kind of quota, whom quotas are recommended for, and why.
         recommended: the new rows of gold_recommendation, if a plan was requested.
         replayed: quota types, each with an entity or a name that shares a quota, if scenarios were
             requested.
@@ -59,6 +60,7 @@ class Outcome:
     bytes: int
     quarantined: int
     unknown: int
+    entities: Mapping[str, str]
     recommended: tuple[Mapping[str, object], ...]
     replayed: frozenset[tuple[str, str]]
     rolled_forward: bool
@@ -144,6 +146,7 @@ def _outcome(runs: Sequence[Run], left_out: Mapping[str, str], *, was_finished: 
         bytes=sum(cluster_run.bytes for cluster_run in runs),
         quarantined=sum(cluster_run.quarantined for cluster_run in runs),
         unknown=sum(cluster_run.unknown for cluster_run in runs),
+        entities=runs[0].entities,
         recommended=_recommended(runs[0].store) if runs[0].options.has_plan else (),
         replayed=frozenset[tuple[str, str]]().union(*replayed),
         rolled_forward=was_finished,

@@ -64,6 +64,8 @@ class Options:
         allow_fewer: whether a day may be replaced by fewer requests than it has.
         candidates: how many quotas to try for each name that shares one; 0 for none.
         scenarios: scenarios to replay, besides the candidates and the present quotas.
+        entity: whom quotas are for, of kinds without quotas: "user", "client-id" or
+            "user,client-id"; None for the user, or the client-id without a login.
         terms: the terms of recommendations.
         capacity: the capacity of the smallest broker, by quota type.
         forecasting: the settings of disk forecasts.
@@ -79,6 +81,7 @@ class Options:
     allow_fewer: bool = False
     candidates: int = 20
     scenarios: tuple[Scenario, ...] = ()
+    entity: str | None = None
     terms: Terms = field(default_factory=Terms)
     capacity: Mapping[str, float] = field(default_factory=dict)
     forecasting: Forecasting = field(default_factory=Forecasting)
@@ -100,6 +103,7 @@ class Run:
         bytes: their stored size.
         quarantined: lines that can't be read.
         unknown: requests whose bytes or partitions are in no line.
+        entities: for each kind of quota, whom quotas are recommended for, and why.
         requests: the requests for the gold tables; None before they are read.
         replaces: the table whose days must not lose rows.
     """
@@ -114,6 +118,7 @@ class Run:
     bytes: int = field(default=0, init=False)
     quarantined: int = field(default=0, init=False)
     unknown: int = field(default=0, init=False)
+    entities: Mapping[str, str] = field(default_factory=dict, init=False)
     requests: Requests | None = field(default=None, init=False)
     replaces: Table = field(default=SILVER_REQUEST, init=False)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypedDict
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
@@ -25,6 +25,7 @@ from usage_pipeline.batch.run import InputsError, Run, time_of
 from usage_pipeline.batch.silver_stage import changes, silver
 from usage_pipeline.forecast.forecast_table import disk_forecast
 from usage_pipeline.recommend.recommendation_table import gold_recommendation
+from usage_pipeline.replay.entities import by_default, entities_in_words
 from usage_pipeline.replay.peaks import peaks
 from usage_pipeline.replay.replay_table import Candidates, replay
 from usage_pipeline.replay.scenarios import IN_FORCE
@@ -47,10 +48,13 @@ from usage_pipeline.usage.usage_reader import UsageRows
 from usage_pipeline.usage.usage_writer import write_usage
 
 _DAY: Final = timedelta(days=1)
+_SECOND_US: Final = 1_000_000
+_FEW: Final = 10
+"""A file with fewer requests may have whole seconds by chance."""
 _HALF_LIVES: Final = 4
 """An older rate counts less than a sixteenth, and the tables may have a year of them."""
-_REPLAYED_DAYS: Final = 35.0
-"""Replays count at least so long: a job that runs once a month is among them."""
+_LEAST_DAYS: Final = 35.0
+"""Days count at least so long: a job that runs once a month is among them."""
 
 
 class Stage(StrEnum):
@@ -81,7 +85,7 @@ def _usage(run: Run) -> None:
 
 def _replay(run: Run) -> None:
     days = _gold_days(run)
-    config = valid(run.store.read(SILVER_QUOTA_CONFIG), days)
+    config = _config(run, days)
     candidates = None
     if run.options.candidates:
         usage = UsageRows(run.spark, run.store.files(GOLD_USAGE_1S, days))
@@ -94,37 +98,65 @@ def _replay(run: Run) -> None:
 
 def _recommend(run: Run) -> None:
     options, store = run.options, run.store
-    counted = _HALF_LIVES * options.terms.half_life_days
+    counted = max(_HALF_LIVES * options.terms.half_life_days, _LEAST_DAYS)
     days = _newest_days(run, GOLD_USAGE_1S, counted)
     usage = UsageRows(run.spark, store.files(GOLD_USAGE_1S, days))
     brokers = (run.requests or run.requests_of(days)).cluster_clients()
+    config = valid(store.read(SILVER_QUOTA_CONFIG), days)
+    run.entities = entities_in_words(config, options.entity)
     recommended = gold_recommendation(
         usage,
-        store.read(GOLD_REPLAY, _newest_days(run, GOLD_REPLAY, max(counted, _REPLAYED_DAYS))),
-        valid(store.read(SILVER_QUOTA_CONFIG), days),
-        replace(options.terms, cluster_clients=brokers, unread=_unread(run, days)),
+        store.read(GOLD_REPLAY, _newest_days(run, GOLD_REPLAY, counted)),
+        _config(run, days),
+        replace(options.terms, cluster_clients=brokers, **_read(run, days)),
         options.capacity,
         day=days[-1],
     )
     run.store.write(GOLD_RECOMMENDATION, recommended)
 
 
-def _unread(run: Run, days: Sequence[date]) -> dict[int, float]:
-    """Return the share of each broker's requests that could not be read.
+class _Read(TypedDict):
+    """How well the requests of each broker were read, as in ``Terms``."""
 
-    It is of the files with requests of these days. A file without a readable request has no day; it
-    lowers the coverage.
+    unread: dict[int, float]
+    whole_seconds: frozenset[int]
+
+
+def _read(run: Run, days: Sequence[date]) -> _Read:
+    """Return how well the requests of each broker were read.
+
+    They are of the files with requests of these days. A file without a readable request has no day;
+    it lowers the coverage.
     """
     is_request = (sql.col("kind") != str(RejectedKind.OTHER)) & sql.col("broker").isNotNull()
-    read = run.store.read(SILVER_REQUEST, days).groupBy("broker", "src_file").count()
+    is_whole = sql.every(sql.unix_micros("log_ts") % _SECOND_US == 0).alias("is_whole")
+    read = (
+        run.store.read(SILVER_REQUEST, days)
+        .groupBy("broker", "src_file")
+        .agg(sql.count("*").alias("read"), is_whole)
+    )
     rejected = run.store.read(QUARANTINE).where(is_request).groupBy("broker", "src_file")
     unread = rejected.agg(sql.count("*").alias("unread"))
     of_brokers = (
         read.join(unread, ["broker", "src_file"], "left")
         .groupBy("broker")
-        .agg(sql.coalesce(sql.sum("unread"), sql.lit(0)).alias("unread"), sql.sum("count"))
+        .agg(
+            sql.coalesce(sql.sum("unread"), sql.lit(0)),
+            sql.sum("read"),
+            sql.some(sql.col("is_whole") & (sql.col("read") >= _FEW)),
+        )
+        .collect()
     )
-    return {broker: lost / (lost + count) for broker, lost, count in of_brokers.collect()}
+    return {
+        "unread": {broker: lost / (lost + count) for broker, lost, count, _ in of_brokers},
+        "whole_seconds": frozenset(broker for broker, _, _, is_whole in of_brokers if is_whole),
+    }
+
+
+def _config(run: Run, days: Sequence[date]) -> DataFrame:
+    """Return the quotas of these days, with the defaults that the options ask for."""
+    config = valid(run.store.read(SILVER_QUOTA_CONFIG), days)
+    return config if run.options.entity is None else by_default(config, run.options.entity)
 
 
 def _newest_days(run: Run, table: Table, most: float) -> tuple[date, ...]:

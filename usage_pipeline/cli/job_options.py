@@ -34,7 +34,7 @@ class _Utc(click.DateTime):
     """A time, UTC: "2026-11-20" or "2026-11-20T10:30"."""
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002 - click's
-        """Return one format instead of the three of strptime."""
+        """Return one format instead of all of strptime."""
         return "DATE[THH:MM[:SS]]"
 
     def convert(
@@ -96,7 +96,7 @@ def _floors(
 
 NEW_FILE: Final = _NewFile()
 """The type of options for a file to write."""
-UTC_TIME: Final = _Utc(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
+UTC_TIME: Final = _Utc(["%Y-%m-%d", *(f"%Y-%m-%dT%H:%M{end}" for end in ("", ":%S", "Z", ":%SZ"))])
 """The type of options for a time."""
 
 
@@ -188,6 +188,12 @@ BROKER_PATTERN: Final = click.option(
     metavar="REGEX",
     help="Finds the broker's id (group broker) and the cluster's name (group cluster) in a path."
     " Default: broker-3, kafka-3 or a folder 3, and cluster_id=eu.",
+)
+ENTITY: Final = click.option(
+    "--entity",
+    type=click.Choice(["user", "client-id", "user,client-id"]),
+    help="Whom to recommend quotas for, of a kind that has no quotas yet; use the same for replay"
+    " and recommend. Default: the user, or the client-id where clients do not log in.",
 )
 OUT: Final = click.option(
     "--out",

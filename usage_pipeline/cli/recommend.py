@@ -2,7 +2,13 @@
 
 import click
 
-from usage_pipeline.cli.job_options import JobOptions, TermsOptions, job_options, terms_options
+from usage_pipeline.cli.job_options import (
+    ENTITY,
+    JobOptions,
+    TermsOptions,
+    job_options,
+    terms_options,
+)
 from usage_pipeline.cli.running import run_job
 
 
@@ -15,8 +21,9 @@ Examples:
 """,
 )
 @terms_options
+@ENTITY
 @job_options
-def command(job: JobOptions, terms: TermsOptions) -> None:
+def command(job: JobOptions, terms: TermsOptions, entity: str | None) -> None:
     """Recommend the smallest quotas that throttle few, and never for long.
 
     The command uses usage and replays, and sets no quotas. Compare its plan with "quotas diff
@@ -26,4 +33,4 @@ def command(job: JobOptions, terms: TermsOptions) -> None:
         raise click.UsageError(
             "recommendations are from all days in the tables: leave out --since and --until"
         )
-    run_job(job, ["recommend"], terms=terms)
+    run_job(job, ["recommend"], terms=terms, entity=entity)

@@ -2,7 +2,13 @@
 
 import click
 
-from usage_pipeline.cli.job_options import JobOptions, ReplayOptions, job_options, replay_options
+from usage_pipeline.cli.job_options import (
+    ENTITY,
+    JobOptions,
+    ReplayOptions,
+    job_options,
+    replay_options,
+)
 from usage_pipeline.cli.running import run_job
 
 
@@ -16,10 +22,11 @@ Examples:
 """,
 )
 @replay_options
+@ENTITY
 @job_options
-def command(job: JobOptions, tried: ReplayOptions) -> None:
+def command(job: JobOptions, tried: ReplayOptions, entity: str | None) -> None:
     """Replay current quotas and candidates, event by event.
 
     The replay uses Kafka's arithmetic. Each day starts with empty windows.
     """
-    run_job(job, ["replay"], tried=tried)
+    run_job(job, ["replay"], tried=tried, entity=entity)

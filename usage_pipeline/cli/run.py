@@ -4,6 +4,7 @@ import click
 
 from usage_pipeline.cli.java_classes import keep_java_classes
 from usage_pipeline.cli.job_options import (
+    ENTITY,
     DiskOptions,
     InputOptions,
     JobOptions,
@@ -31,14 +32,17 @@ Examples:
 @input_options
 @replay_options
 @terms_options
+@ENTITY
 @disk_options
 @job_options
 def command(
     job: JobOptions,
+    *,
     inputs: InputOptions,
     tried: ReplayOptions,
     terms: TermsOptions,
     disks: DiskOptions,
+    entity: str | None,
 ) -> None:
     """Run all stages: write every table and the report.
 
@@ -48,7 +52,9 @@ def command(
     of_requests = ["usage", "replay", "recommend"] if inputs.request_logs is not None else []
     of_volumes = ["forecast"] if inputs.volumes is not None else []
     stages = ["silver", *of_requests, *of_volumes]
-    classes = run_job(job, stages, inputs=inputs, tried=tried, terms=terms, disks=disks)
+    classes = run_job(
+        job, stages, inputs=inputs, tried=tried, terms=terms, disks=disks, entity=entity
+    )
     page = write_report(job.out)
     if page is not None:
         click.echo(f"report: {page}", err=job.as_json)

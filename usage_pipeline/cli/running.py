@@ -58,6 +58,7 @@ def run_job(
     tried: ReplayOptions | None = None,
     terms: TermsOptions | None = None,
     disks: DiskOptions | None = None,
+    entity: str | None = None,
 ) -> "ClassArchive | None":
     """Run stages and print a summary.
 
@@ -77,7 +78,7 @@ def run_job(
     from usage_pipeline.runtime.session import session  # noqa: PLC0415 - as above
 
     read = inputs_of(sources)
-    options = options_of(job, replayed, terms or TermsOptions(), disks or DiskOptions())
+    options = options_of(job, replayed, terms or TermsOptions(), disks or DiskOptions(), entity)
     settings = spark_settings((), job.conf)
     with (
         _interruptible(),
@@ -239,7 +240,11 @@ def inputs_of(options: InputOptions) -> "Inputs":
 
 
 def options_of(
-    job: JobOptions, tried: ReplayOptions, terms: TermsOptions, disks: DiskOptions
+    job: JobOptions,
+    tried: ReplayOptions,
+    terms: TermsOptions,
+    disks: DiskOptions,
+    entity: str | None = None,
 ) -> "Options":
     """Return the settings of the job.
 
@@ -262,6 +267,7 @@ def options_of(
         allow_fewer=job.allow_fewer,
         candidates=tried.candidates,
         scenarios=tuple(map(scenario, tried.scenario)),
+        entity=entity,
         terms=Terms(
             target=terms.target / 100,
             longest_wait_s=terms.longest_wait,

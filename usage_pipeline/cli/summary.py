@@ -41,6 +41,7 @@ def document(outcome: "Outcome") -> dict[str, object]:
         "bytes": outcome.bytes,
         "quarantined": outcome.quarantined,
         "unknown": outcome.unknown,
+        "entities": outcome.entities,
         "rolled_forward": outcome.rolled_forward,
     }
 
@@ -62,6 +63,9 @@ def text(outcome: "Outcome") -> str:
     if outcome.unknown:
         requests = counted(outcome.unknown, "request")
         lines.append(f"{requests} of unknown size (no line has the bytes or partitions)")
+    for whom in sorted(set(outcome.entities.values())):
+        kinds = [kind for kind, each in outcome.entities.items() if each == whom]
+        lines.append(f"quotas for {whom}: {', '.join(kinds)}")
     return "\n".join(lines)
 
 

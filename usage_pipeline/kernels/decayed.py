@@ -20,13 +20,15 @@ from usage_pipeline.kernels.values import Doubles, Longs
 from usage_pipeline.tables.arrow import schema_of
 
 RATES: Final = (
-    "quota_type string, entity string, percentile_rate double, peak_seen double, events bigint,"
-    " throttled bigint, hours array<int>, newest bigint, coverage double"
+    "quota_type string, entity string, percentile_rate double, peak_seen double,"
+    " minute_rate double, events bigint, throttled bigint, hours array<int>, newest bigint,"
+    " coverage double"
 )
 """The rows of ``Decayed``; hours since 1970."""
 
 _DAY_S: Final = 86_400
 _HOUR_S: Final = 3600
+_MINUTE_S: Final = 60
 _WEIGHT: Final = 1_000_000
 _IDS: Final = "producer_ids"
 _SCHEMA: Final = schema_of(RATES)
@@ -67,6 +69,7 @@ class Decayed:
             *(usage.quota_type, usage.name),
             percentile(rate, self._weights(end - step), self.share),
             float(rate.max()),
+            self._minute_rate(usage),
             int(usage.events.sum()),
             int(usage.throttled.sum()),
             np.unique(usage.second // _HOUR_S),
@@ -79,6 +82,13 @@ class Decayed:
             return step, amount / self.hours_of_ids
         step, amount = usage.steps(self.step_s)
         return step, amount / self.step_s
+
+    def _minute_rate(self, usage: Usage) -> float | None:
+        """Return the rate of the busiest minute; None for ids, whose quota is per hour."""
+        if usage.quota_type == _IDS:
+            return None
+        _, amount = usage.steps(_MINUTE_S)
+        return float(amount.max()) / _MINUTE_S
 
     def _weights(self, age_s: Longs) -> Longs:
         weight = _WEIGHT * np.power(2.0, -age_s / self.half_life_s)

@@ -42,9 +42,10 @@ def evidence(usage: UsageRows, config: DataFrame, terms: Terms) -> DataFrame:
         terms: the terms of recommendations.
 
     Returns:
-        For each TENANT: ``percentile_rate`` and ``peak_seen`` in the quota's unit, the numbers of
-        ``events`` and of ``throttled`` events, the ``hours`` with events, the second of the
-        ``newest`` event, and the ``coverage`` of the time as a share.
+        For each TENANT: ``percentile_rate``, ``peak_seen`` and the ``minute_rate`` of the busiest
+        minute in the quota's unit (null for ids), the numbers of ``events`` and of ``throttled``
+        events, the ``hours`` with events, the second of the ``newest`` event, and the ``coverage``
+        of the time as a share.
     """
     bounds = sf.broadcast(_bounds(usage))
     packed_usage = packed_by_name(usage, _SharedNow(quotas_of(config)))
@@ -73,7 +74,10 @@ def _percentiles(
 
     of_brokers = in_shards(packed_usage.crossJoin(bounds), usage).applyInArrow(of_shard, RATES)
     return of_brokers.groupBy(*TENANT).agg(
-        *(sf.max(name).alias(name) for name in ("percentile_rate", "peak_seen", "newest")),
+        *(
+            sf.max(name).alias(name)
+            for name in ("percentile_rate", "peak_seen", "minute_rate", "newest")
+        ),
         *(sf.sum(name).alias(name) for name in ("events", "throttled")),
         sf.size(sf.array_distinct(sf.flatten(sf.collect_list("hours")))).alias("hours"),
         sf.any_value("coverage").alias("coverage"),

@@ -1,13 +1,15 @@
 """The smallest quota that throttles few, and never for long: GOLD_RECOMMENDATION.
 
-For each tenant and quota type, the quota is the largest of three values: the weighted percentile of
+For each tenant and quota type, the quota is the largest of four values: the weighted percentile of
 the rates (``evidence``) plus a margin; the smallest candidate that passes on all days of the
-tables; and a floor.
+tables; the quota under which the usage of the busiest minute takes a minute and the longest wait;
+and a floor.
 
 A candidate passes if its replays throttle at most the target share of charges and of their amount,
 such as bytes, on all brokers and days together, and none of them for longer than the longest wait.
 The share of charges alone would cut a nightly job that writes in few large requests. A percentile
-does not show such a burst either.
+does not show such a burst either. A replay takes each request at the time of the log, so it does
+not show that a throttled client falls behind. The busiest minute does.
 
 Candidates are values of one series (``scenarios.candidates``), but each run tries those around its
 own peaks. A day that did not try a value counts with the largest smaller one that it tried, which
@@ -26,8 +28,7 @@ since any tenant may have sent them, and the lines that are cut are those of lar
 
 A quota for request time is twice as large, because the log lacks the network threads' time.
 
-Confidence is at most medium above a wait of 5 s, for request time, and if more than 1 % of a
-broker's requests could not be read. It is low, whatever the data, if more than 5 % of
+``_caveats`` has all that lowers the confidence. It is low, whatever the data, if more than 5 % of
 the charges were throttled: those clients wanted to send more, but the replay only knows the
 requests that they sent.
 
@@ -38,7 +39,7 @@ from collections.abc import Mapping
 from datetime import date
 from functools import reduce
 from operator import or_
-from typing import Final
+from typing import Final, NamedTuple
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
@@ -49,9 +50,10 @@ from usage_pipeline.tables.schemas import GOLD_RECOMMENDATION
 from usage_pipeline.usage.quota_types import ANONYMOUS, KEYS
 from usage_pipeline.usage.usage_reader import UsageRows
 
-_HIGH: Final = (0.95, 168.0, 10_000)
-_MEDIUM: Final = (0.8, 24.0, 1_000)
-"""The coverage, hours and charges that each confidence needs."""
+_COVERAGE: Final = (0.8, 0.95)
+_HOURS: Final = (24, 168)
+_CHARGES: Final = (1_000, 10_000)
+"""What a medium confidence needs, and a high one."""
 _MEDIUM_WAIT_MS: Final = 5_000
 """Above this wait, the confidence is at most medium."""
 _MS: Final = 1_000
@@ -61,7 +63,10 @@ the log lacks it. Without TLS it was measured to be 0.1 to 0.8 (``kernels.chargi
 _MOST_UNREAD: Final = 0.05
 """Above this share of a broker's requests that could not be read, nothing is recommended."""
 _MEDIUM_UNREAD: Final = 0.01
-"""Above this share, the confidence is at most medium."""
+_MEDIUM_UNKNOWN: Final = 0.01
+"""Above these shares, the confidence is at most medium."""
+_MOMENTS: Final = 3
+_MINUTE_S: Final = 60
 _MOST_UNKNOWN: Final = 0.05
 """Above this share of unknown charges, a recommendation is refused."""
 _MOST_THROTTLED: Final = 0.05
@@ -115,10 +120,12 @@ def _candidates(replay: DataFrame, terms: Terms) -> DataFrame:
                 sf.sum(name).alias(name)
                 for name in ("events", "throttled", "amount", "throttled_amount", "unknown")
             ),
+            sf.flatten(sf.collect_list(_moments())).alias("worst"),
         )
     )
     result = sf.struct(
-        "quota", "events", "throttled", "amount", "throttled_amount", "throttle_ms_max"
+        *("quota", "events", "throttled", "amount", "throttled_amount"),
+        *("throttle_ms_max", "worst"),
     )
     by_day = by_scenario.groupBy(*TENANT, "dt").agg(
         sf.array_sort(sf.collect_list(sf.when(absolute, result))).alias("tried"),
@@ -145,14 +152,36 @@ def _candidates(replay: DataFrame, terms: Terms) -> DataFrame:
     return judged.withColumn("too_small", most).withColumn("least", sf.array_min(enough["quota"]))
 
 
-def _judged(quota: Column) -> Column:
-    """Return what a quota would have done on all days of a tenant; nulls if a day tried less."""
+def _moments() -> Column:
+    """Return a row's longest waits with its broker, the wait first to sort by."""
+    return sf.transform(
+        sf.coalesce("worst", sf.array()),
+        lambda each: sf.struct(each["throttle_ms"].alias("throttle_ms"), each["at"], "broker"),
+    )
+
+
+def _results(quota: Column) -> Column:
+    """Return what a quota would have done on each day of a tenant; null if a day tried less."""
 
     def result(day: Column) -> Column:
         smaller = sf.filter(day["tried"], lambda each: each["quota"] <= quota)
         return sf.try_element_at(smaller, sf.lit(-1))
 
-    results = sf.transform("days", result)
+    return sf.transform("days", result)
+
+
+def _worst_moments(quota: Column) -> Column:
+    """Return the longest waits of a quota on all days and brokers, the longest first."""
+    moments = sf.flatten(sf.transform(_results(quota), lambda day: day["worst"]))
+    longest = sf.slice(sf.sort_array(moments, asc=False), 1, _MOMENTS)
+    return sf.transform(
+        longest, lambda each: sf.struct(each["at"], each["broker"], each["throttle_ms"])
+    )
+
+
+def _judged(quota: Column) -> Column:
+    """Return what a quota would have done on all days of a tenant; nulls if a day tried less."""
+    results = _results(quota)
 
     def share(of: str, all_of: str) -> Column:
         return sf.try_divide(_sum(results[of]), _sum(results[all_of]))
@@ -185,12 +214,21 @@ def _passes(judged: Column, terms: Terms) -> Column:
 
 def _quota(terms: Terms) -> Column:
     """Round up to three digits."""
-    floors = sf.create_map(*(sf.lit(each) for pair in terms.floors.items() for each in pair))
-    floor = sf.coalesce(floors[sf.col("quota_type")], sf.lit(0.0))
-    logged = sf.greatest("least", sf.col("percentile_rate") * (1 + terms.margin))
-    rate = sf.greatest(logged * _charged_of_logged(), floor)
+    rate = sf.greatest(*_values(terms).values())
     digit = sf.pow(sf.lit(10.0), sf.floor(sf.log10(rate)) - 2)
     return sf.round(sf.ceil(sf.round(rate / digit, 6)) * digit, 6)
+
+
+def _values(terms: Terms) -> dict[str, Column]:
+    """The values of which the largest is the quota, by their names in the table."""
+    floors = sf.create_map(*(sf.lit(each) for pair in terms.floors.items() for each in pair))
+    within = _MINUTE_S / (_MINUTE_S + terms.longest_wait_s)
+    return {
+        "percentile": sf.col("percentile_rate") * (1 + terms.margin) * _charged_of_logged(),
+        "replay": sf.col("least") * _charged_of_logged(),
+        "minute": sf.col("minute_rate") * within * _charged_of_logged(),
+        "floor": sf.coalesce(floors[sf.col("quota_type")], sf.lit(0.0)),
+    }
 
 
 def _charged_of_logged() -> Column:
@@ -209,7 +247,10 @@ def _refused(terms: Terms) -> Column:
     uncovered = sf.concat(
         sf.lit("the logs cover "),
         sf.floor(sf.col("coverage") * 100),
-        sf.lit(f" % of the time, less than {least * 100:.3g} %"),
+        sf.lit(
+            f" % of the time, less than {least * 100:.3g} %: leave the log on for longer, since"
+            " nobody knows what tenants do in the rest of the time"
+        ),
     )
     unseen = sf.concat(
         sf.round(_unknown() * 100).cast("int"),
@@ -265,15 +306,30 @@ def _completed(decided: DataFrame, terms: Terms, capacity: Mapping[str, float]) 
     )
     known = [sf.lit(each) for pair in capacity.items() for each in pair]
     has = sf.create_map(*known)[sf.col("quota_type")] if known else sf.lit(None).cast("double")
-    return (
+    replayed = sf.col("quota") / _charged_of_logged()
+    share = sf.col("minute_rate") / replayed
+    minute_s = sf.when(share.isNotNull(), _MINUTE_S * sf.greatest(sf.lit(1.0), share))
+    values = _values(terms)
+    largest = sf.greatest(*values.values())
+    decided_by = sf.coalesce(*(sf.when(each == largest, name) for name, each in values.items()))
+    judged = (
         decided.withColumn("key", keys[sf.col("quota_type")])
         .withColumn("peak_rate", sf.coalesce("peak_replayed", "peak_seen"))
-        .withColumn("judged", _judged(sf.col("quota") / _charged_of_logged()))
+        .withColumn("judged", _judged(replayed))
         .withColumn("throttled_share", sf.col("judged.share"))
         .withColumn("throttled_amount_share", sf.col("judged.amount_share"))
         .withColumn("throttle_ms_max", sf.col("judged.wait_ms"))
+        .withColumn("worst", sf.when(sf.col("quota").isNotNull(), _worst_moments(replayed)))
+        .withColumn("worst_minute_s", minute_s)
+        .withColumn("decided_by", sf.when(sf.col("quota").isNotNull(), decided_by))
         .withColumn("days", sf.size("days"))
-        .withColumn("confidence", _confidence(terms))
+        .withColumn("unread_share", sf.lit(_worst(terms)[1]))
+        .withColumn("whole_seconds", sf.lit(bool(terms.whole_seconds)))
+    )
+    caveats = _caveats(terms)
+    return (
+        judged.withColumn("confidence", _confidence(caveats))
+        .withColumn("caveats", _in_words(caveats))
         .withColumn(
             # The current quota stays if the recommendation is refused.
             "share_of_capacity",
@@ -287,17 +343,96 @@ def _unknown() -> Column:
     return sf.coalesce("unknown", sf.lit(0)) / sf.greatest("events", sf.lit(1))
 
 
-def _confidence(terms: Terms) -> Column:
-    def stands(coverage: float, hours: float, events: int) -> Column:
-        enough = (sf.col("hours") >= hours) & (sf.col("events") >= events)
-        return enough & (sf.col("coverage") >= coverage) & sf.col("refused").isNull()
+class _Caveat(NamedTuple):
+    """What lowers the confidence.
 
-    is_quick = sf.col("throttle_ms_max") <= _MEDIUM_WAIT_MS
-    is_read = sf.lit(_worst(terms)[1] <= _MEDIUM_UNREAD) & (sf.col("quota_type") != "request")
+    Attributes:
+        low: whether it makes the confidence low.
+        medium: whether it makes the confidence at most medium.
+        text: what it is, and what changes it.
+    """
+
+    low: Column
+    medium: Column
+    text: Column
+
+
+def _caveats(terms: Terms) -> list[_Caveat]:
+    never = sf.lit(False)
+
+    def needs(name: str, levels: tuple[float, float], *text: Column | str) -> _Caveat:
+        value = sf.col(name)
+        words = [sf.lit(each) if isinstance(each, str) else each for each in text]
+        return _Caveat(value < levels[0], value < levels[1], sf.concat(*words))
+
+    def medium(condition: Column, *text: Column | str) -> _Caveat:
+        words = [sf.lit(each) if isinstance(each, str) else each for each in text]
+        return _Caveat(never, sf.coalesce(condition, never), sf.concat(*words))
+
     is_throttled = sf.col("throttled") > _MOST_THROTTLED * sf.col("events")
-    return (
-        sf.when(is_throttled, "low")
-        .when(stands(*_HIGH) & is_quick & is_read, "high")
-        .when(stands(*_MEDIUM), "medium")
-        .otherwise("low")
-    )
+    wait_s = sf.format_number(sf.col("throttle_ms_max") / _MS, 1)
+    minute_s = sf.format_number("worst_minute_s", 0)
+    broker, unread = _worst(terms)
+    return [
+        _Caveat(
+            is_throttled,
+            is_throttled,
+            sf.concat(
+                _percent(sf.col("throttled") / sf.col("events")),
+                sf.lit(
+                    " of the charges were throttled, so the demand may be higher: raise the quota"
+                    " for a while, and log again"
+                ),
+            ),
+        ),
+        needs(
+            *("coverage", _COVERAGE),
+            *("the logs cover ", _percent(sf.col("coverage")), " of the time: 95 % for high"),
+        ),
+        needs(
+            *("hours", _HOURS),
+            *("there were charges in ", sf.col("hours").cast("string"), " hours: 168 for high"),
+        ),
+        needs(
+            *("events", _CHARGES),
+            *("there are ", sf.col("events").cast("string"), " charges: 10,000 for high"),
+        ),
+        medium(
+            sf.col("throttle_ms_max") > _MEDIUM_WAIT_MS,
+            *("a request would have waited for ", wait_s, " s: a larger quota avoids that"),
+        ),
+        medium(
+            sf.col("worst_minute_s") > _MINUTE_S + _MEDIUM_WAIT_MS / _MS,
+            *("the busiest minute would have taken ", minute_s, " s: a larger quota avoids that"),
+        ),
+        medium(
+            sf.lit(unread > _MEDIUM_UNREAD),
+            f"{unread * 100:.3g} % of the requests in the logs of broker {broker} could not be"
+            " read: the table quarantine has the reasons",
+        ),
+        medium(
+            _unknown() > _MEDIUM_UNKNOWN,
+            *(_percent(_unknown()), " of the charges have unknown amounts"),
+        ),
+        medium(
+            sf.col("quota_type") == "request",
+            "the log lacks the time of the network threads: compare with the brokers' metric"
+            " request-time",
+        ),
+    ]
+
+
+def _percent(share: Column) -> Column:
+    return sf.concat(sf.format_number(share * 100, 1), sf.lit(" %"))
+
+
+def _confidence(caveats: list[_Caveat]) -> Column:
+    is_low = reduce(or_, (each.low for each in caveats), sf.col("refused").isNotNull())
+    is_medium = reduce(or_, (each.medium for each in caveats))
+    return sf.when(is_low, "low").when(is_medium, "medium").otherwise("high")
+
+
+def _in_words(caveats: list[_Caveat]) -> Column:
+    """Return the caveats of a recommendation; null if there are none, or if it is refused."""
+    words = sf.concat_ws("; ", *(sf.when(each.medium, each.text) for each in caveats))
+    return sf.when(sf.col("refused").isNull() & (words != ""), words)

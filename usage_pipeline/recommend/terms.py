@@ -49,6 +49,7 @@ class Terms:
         cluster_users: the brokers' own principals, which must not be throttled.
         cluster_clients: likewise, the users and client-ids of requests that only brokers send.
         unread: for each broker, the share of the requests in its logs that could not be read.
+        whole_seconds: the brokers whose logs have whole seconds.
 
     Raises:
         TermsError: a number is out of its range.
@@ -64,6 +65,7 @@ class Terms:
     cluster_users: frozenset[str] = frozenset()
     cluster_clients: frozenset[tuple[str, str]] = frozenset()
     unread: Mapping[int, float] = field(default_factory=dict)
+    whole_seconds: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         for name in ("target", "percentile", "least_coverage"):

@@ -5,7 +5,8 @@ resolved. The first level with a quota determines the tags, and the tags determi
 Clients without a quota share by the shape of the existing quotas, as in
 ``replay.prediction``: by user, by client-id or by both if all quotas of the kind are for
 one of these, otherwise by client-id. If the kind has no quotas, nothing counts, and clients are
-identified by whom a quota would be set for: the user, or the client-id without a login.
+identified by whom a quota would be set for: the user, or the client-id without a login. Instead,
+``by_default`` adds an unlimited default quota of an entity.
 
 There are few clients and quotas compared with requests, so this runs once per client before a join.
 
@@ -199,6 +200,52 @@ def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             merged.append((from_ms, to_ms))
     return merged
+
+
+def by_default(config: DataFrame, entity: str) -> DataFrame:
+    """Return quotas with an unlimited default quota of each kind that has none.
+
+    Args:
+        config: rows of SILVER_QUOTA_CONFIG.
+        entity: the parts of the default's entity: "user", "client-id" or "user,client-id".
+    """
+    parts = dict.fromkeys(entity.split(","), DEFAULT)
+    user, client_id = parts.get("user"), parts.get("client-id")
+    kinds = set(KEYS) - {PRODUCER_IDS} - _configured(config)
+    rows = [
+        (entity_name(user, client_id), user, client_id, KEYS[kind], math.inf)
+        for kind in sorted(kinds)
+    ]
+    schema = "entity string, user string, client_id string, key string, value double"
+    defaults = config.sparkSession.createDataFrame(rows, schema)
+    ever = defaults.withColumn("valid_from", sf.timestamp_seconds(sf.lit(0)))
+    return config.unionByName(ever, allowMissingColumns=True)
+
+
+def entities_in_words(config: DataFrame, entity: str | None) -> dict[str, str]:
+    """Return for each kind of quota whom quotas are recommended for, and why.
+
+    Args:
+        config: rows of SILVER_QUOTA_CONFIG.
+        entity: as in ``by_default``; None if it was not asked for.
+    """
+    configured = _configured(config)
+    others = (
+        "each user, or each client-id where clients do not log in"
+        if entity is None
+        else f"each {entity.replace(',', ' and ')}, as --entity says"
+    )
+    return {
+        kind: "the entities of the current quotas" if kind in configured else others
+        for kind in KEYS
+        if kind != PRODUCER_IDS
+    }
+
+
+def _configured(config: DataFrame) -> set[str]:
+    """The kinds that have quotas."""
+    keys = config.where(sf.col("value").isNotNull()).select("key").distinct().collect()
+    return {_TYPES[row.key] for row in keys if row.key in _TYPES}
 
 
 def entity_name(user: str | None, client_id: str | None) -> str:

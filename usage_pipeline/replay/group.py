@@ -100,6 +100,7 @@ class Summed(NamedTuple):
     peak: float
     last: float
     unknown: int
+    moments: Sequence[tuple[int, int]]
 
 
 @dataclass(slots=True)
@@ -181,7 +182,7 @@ class Replay:
                 continue
             results = self._results(part, track, limit)
             track.sums = track.sums.grown(len(self._row_of))
-            charges = Tallied(entity, group.charges.amount, limit)
+            charges = Tallied(entity, group.charges.amount, limit, group.charges.at_ms)
             tally(charges, results, track.algorithm == BURST_SPREADING, track.sums)
 
     def results(self, group: Group) -> ChargeResults:
@@ -208,6 +209,7 @@ class Replay:
                     float(sums.peaks[row]),
                     float(sums.last[row]),
                     self._unknown[row],
+                    [(at_ms, wait_ms) for wait_ms, at_ms in sums.moments[row].tolist() if wait_ms],
                 )
 
     def _rows_of(self, entity: Longs) -> Longs:

@@ -32,12 +32,14 @@ from usage_pipeline.tables.schemas import QUOTA_TYPES
 
 MOST_RETAINED: Final = 1 << 20
 """The charges that a worker collects before it replays some: about 300 MB."""
+_US: Final = 1000
+"""Microseconds of a millisecond."""
 _GROUP: Final = "dt date, broker int, quota_type string, entity string, shared_by string"
 SUMMED: Final = (
     f"{_GROUP}, algorithm string, scenario string, quota double,"
     " events bigint, throttled bigint, throttle_ms_total bigint, throttle_ms_max bigint,"
     " near bigint, over bigint, amount double, throttled_amount double, peak_rate double,"
-    " unknown bigint"
+    " unknown bigint, worst array<struct<at:timestamp,throttle_ms:bigint>>"
 )
 """The columns of ``Sweep``."""
 COMPARED: Final = (
@@ -272,6 +274,7 @@ def _summed(key: tuple[int, int], slots: Slots, replay: Replay) -> Iterator[tupl
             *each.counts,
             *each.amounts,
             *(each.peak, each.unknown),
+            [(at_ms * _US, wait_ms) for at_ms, wait_ms in each.moments],
         )
 
 

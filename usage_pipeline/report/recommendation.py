@@ -19,6 +19,12 @@ _MOST_ROWS: Final = 500
 """The limit for each quota type."""
 _FEWEST_TOGETHER: Final = 3
 _NAMED: Final = 3
+_DECIDED_BY: Final = {
+    "percentile": "the percentile of its rates and the margin",
+    "replay": "a smaller quota throttles too much",
+    "minute": "a smaller quota stretches its busiest minute",
+    "floor": "the smallest quota of this kind",
+}
 
 
 def recommendation_section(rows: Sequence[Row]) -> str:
@@ -77,7 +83,7 @@ def _sums(quota_type: str, rows: Sequence[Row]) -> str:
 def _table(rows: Sequence[Row]) -> str:
     headings = (
         *("Tenant", "Quota", "Configured", "Recommended", "Throttled at most", "Longest wait"),
-        *("Peak rate", "Confidence", "Evidence", "Refused because"),
+        *("Peak rate", "Confidence", "Evidence", "Because"),
     )
     left_out = recommendations_left_out(rows)
     caption = left_out.extent if left_out.left else "Each tenant"
@@ -134,19 +140,39 @@ def _row(rows: Sequence[Row]) -> list[Cell]:
         f"{figures.number(events)} charges,"
         f" {figures.hours(min(values(rows, 'hours'), default=None))},"
         f" {figures.share(min(values(rows, 'coverage'), default=None))} covered"
+        + (", whole seconds" if any(each.get("whole_seconds") for each in rows) else "")
     )
+    because = dict.fromkeys(map(_because, rows))
     return [
         cell_of_tenants(rows),
         named(figures.kind(quota_type)),
         cell_in_force(rows, figures.UNKNOWN),
         Cell(figures.rate(value(row, "quota"), quota_type), value(row, "quota")),
         Cell(figures.share(max(shares)), max(shares)) if shares else Cell(figures.UNKNOWN),
-        Cell(figures.duration(longest), longest),
+        Cell(_waits(longest, rows), longest),
         Cell(("up to " if len(rows) > 1 else "") + figures.rate(peak, quota_type), peak),
         Cell(confidence, _order(confidence)),
         Cell(evidence, events),
-        named(text(row, "refused")),
+        named("; ".join(each for each in because if each)),
     ]
+
+
+def _because(row: Row) -> str:
+    """Return why the quota is this one and what lowers the confidence, or why there is none."""
+    said = [_DECIDED_BY.get(str(row.get("decided_by")), ""), row.get("caveats")]
+    return text(row, "refused") or "; ".join(str(each) for each in said if each)
+
+
+def _waits(longest_ms: float | None, rows: Sequence[Row]) -> str:
+    """Return the longest wait, and of a single tenant the worst moments."""
+    worst = rows[0].get("worst") if len(rows) == 1 else None
+    moments = worst if isinstance(worst, list) else []
+    said = [
+        f"{figures.duration(each['throttle_ms'])} on {each['at']:%d %b %H:%M} on broker"
+        f" {each['broker']}"
+        for each in moments
+    ]
+    return "; ".join(said) or figures.duration(longest_ms)
 
 
 def _order(confidence: str) -> float:

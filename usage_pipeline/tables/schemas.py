@@ -347,6 +347,11 @@ GOLD_REPLAY: Final = Table(
         Column("near", "bigint", "Number of charges at 80 % of the quota or more"),
         Column("over", "bigint", "Number of charges over the quota"),
         Column("unknown", "bigint", "Number of charges of unknown amount, which are not replayed"),
+        Column(
+            "worst",
+            "array<struct<at:timestamp,throttle_ms:bigint>>",
+            "The longest throttle times and when they began, at most 3, of different ten minutes",
+        ),
     ),
     ("dt",),
     "the effect of a quota on the clients that share it, on one broker in one day",
@@ -374,11 +379,39 @@ GOLD_RECOMMENDATION: Final = Table(
             "bigint",
             "Longest throttle time that the recommended quota would have caused, at most",
         ),
+        Column(
+            "worst",
+            "array<struct<at:timestamp,broker:int,throttle_ms:bigint>>",
+            "The longest of these times and when they would have begun, at most 3, of different"
+            " ten minutes",
+        ),
+        Column(
+            "worst_minute_s",
+            "double",
+            "Time that the usage of the busiest minute would have taken under the recommended"
+            " quota, seconds; null for ids",
+        ),
+        Column(
+            "decided_by",
+            "string",
+            "Value that is the recommended quota: `percentile`, `replay`, `minute` or `floor`",
+        ),
         Column("days", "int", "Days whose replays count"),
         Column("events", "bigint", "Number of charges in the data"),
         Column("hours", "double", "Hours with charges"),
         Column("coverage", "double", "Share of the requested time that the logs cover"),
+        Column(
+            "unread_share",
+            "double",
+            "Share of the requests that could not be read, on the broker with the largest share",
+        ),
+        Column(
+            "whole_seconds", "boolean", "Whether a broker's log has whole seconds, no milliseconds"
+        ),
         Column("confidence", "string", "`low`, `medium` or `high`"),
+        Column(
+            "caveats", "string", "What lowers the confidence, and what changes that; null for none"
+        ),
         Column("refused", "string", "Reason for no recommendation; null if there is one"),
         Column(
             "share_of_capacity",

@@ -297,6 +297,22 @@ def test_unread_requests_of_a_log_refuse_recommendations(
     assert reason.startswith("9.09 % of the requests in the logs of broker 1 could not be read")
 
 
+@pytest.mark.parametrize("entity", [None, "client-id", "user,client-id"])
+def test_whom_quotas_are_recommended_for(
+    spark: SparkSession, tmp_path: Path, entity: str | None
+) -> None:
+    """Users by default. A log in whole seconds is told from one of milliseconds."""
+    logs, out = tmp_path / "logs", tmp_path / "tables"
+    stages = (*STAGES, Stage.REPLAY, Stage.RECOMMEND)
+    log(logs, 1, *(metadata(f"2026-11-20 10:00:{second:02}") for second in range(20)))
+    outcome = made(spark, out, logs, stages, candidates=2, entity=entity)
+    found = stored(spark, out, GOLD_RECOMMENDATION)
+    names = {None: "user=alice", "client-id": "client-id=etl"}
+    assert {names.get(entity, "user=alice,client-id=etl")} == {each.entity for each in found}
+    assert {True} == {each.whole_seconds for each in found}
+    assert entity is None or "--entity" in outcome.entities["request"]
+
+
 def test_logs_of_another_time_are_refused_with_theirs(spark: SparkSession, tmp_path: Path) -> None:
     """The message says why a log has no request; nothing is written then."""
     logs, out = tmp_path / "logs", tmp_path / "tables"

@@ -1,6 +1,7 @@
 """The summary says what a run has done."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ def outcome(
     rows: Mapping[str, int], *, files: int = 0, quarantined: int = 0, unknown: int = 0
 ) -> Outcome:
     return Outcome(
-        ("default",), {}, (), rows, files, 300_000, quarantined, unknown, (), frozenset(), False
+        ("default",), {}, (), rows, files, 300_000, quarantined, unknown, {}, (), frozenset(), False
     )
 
 
@@ -45,6 +46,15 @@ def test_one_is_not_reported_as_many() -> None:
         "2 lines can't be read: see the table quarantine",
         "2 requests of unknown size (no line has the bytes or partitions)",
     ] == text(many).splitlines()
+
+
+def test_whom_quotas_are_for_is_told_once() -> None:
+    """For all kinds of quota together that have the same reason."""
+    entities = {"produce": "each user", "fetch": "each user", "request": "the current quotas"}
+    assert [
+        "quotas for each user: produce, fetch",
+        "quotas for the current quotas: request",
+    ] == text(replace(outcome({}), entities=entities)).splitlines()
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def packed(amounts: dict[int, float], broker: int, quota_type: str = "produce") 
 
 
 def test_each_broker_has_rates_of_its_own() -> None:
-    """Hours are there once; ids are per hour."""
+    """Hours are there once; ids are per hour, and their busiest minute does not count."""
     decayed = Decayed(10, 2, share=1.0, half_life_s=86_400.0)
     charged = pa.concat_tables(
         [
@@ -66,9 +66,9 @@ def test_each_broker_has_rates_of_its_own() -> None:
         ]
     )
     assert [
-        ("produce", "user=a", 6.0, 6.0, 3, 3, [0, 1], 3600, 0.75),
-        ("produce", "user=a", 4.0, 4.0, 2, 4, [0, 2], 7205, 0.75),
-        ("producer_ids", "user=a", 2.5, 2.5, 3, 3, [0, 1, 2], 7200, 0.75),
+        ("produce", "user=a", 6.0, 6.0, 1.0, 3, 3, [0, 1], 3600, 0.75),
+        ("produce", "user=a", 4.0, 4.0, 40 / 60, 2, 4, [0, 2], 7205, 0.75),
+        ("producer_ids", "user=a", 2.5, 2.5, None, 3, 3, [0, 1, 2], 7200, 0.75),
     ] == [tuple(row.values()) for row in decayed.rows(charged).to_pylist()]
 
 

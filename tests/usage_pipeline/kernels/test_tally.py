@@ -3,8 +3,9 @@
 import math
 
 import numpy as np
+import pytest
 
-from usage_pipeline.kernels.tally import Sums, Tallied, tally
+from usage_pipeline.kernels.tally import Sums, Tallied, note_wait, tally
 from usage_pipeline.kernels.values import ChargeResults
 from usage_pipeline.kernels.wait import LONG_MAX
 
@@ -21,11 +22,12 @@ def test_near_and_over_are_counted() -> None:
         sums = Sums.none(1)
         seen = charge_results(70, 80, 100, 150)
         seen.wait_ms[3] = 7
-        charges = Tallied(np.zeros(4, np.int64), np.full(4, 5.0), np.full(4, 100.0))
+        charges = Tallied(np.zeros(4, np.int64), np.full(4, 5.0), np.full(4, 100.0), np.arange(4))
         tally(charges, seen, over_at, sums)
         assert [4, 1, 7, 7, 3, over] == list(sums.counts[0])
         assert (150.0, 100.0) == (sums.peaks[0], sums.last[0])
         assert [20.0, 5.0] == list(sums.amounts[0])
+        assert [[7, 3], [0, 0], [0, 0]] == sums.moments[0].tolist()
 
 
 def test_entities_are_summed_apart_and_endless_waits_stay_so() -> None:
@@ -36,9 +38,33 @@ def test_entities_are_summed_apart_and_endless_waits_stay_so() -> None:
     limit = np.array([5.0, 5.0, 6.0, math.nan])
     sums = Sums.none(2)
     amount = np.array([1.0, 2.0, 4.0, 8.0])
-    tally(Tallied(np.array([0, 0, 1, 1]), amount, limit), seen, False, sums)
+    tally(Tallied(np.array([0, 0, 1, 1]), amount, limit, np.arange(4)), seen, False, sums)
     assert [[2, 2, LONG_MAX, LONG_MAX, 0, 0], [2, 1, 0, 0, 0, 0]] == sums.counts.tolist()
     assert [[3.0, 3.0], [12.0, 4.0]] == sums.amounts.tolist()
     assert [2.0, 4.0] == list(sums.peaks)
     assert 5.0 == sums.last[0]
     assert math.isnan(sums.last[1])
+
+
+@pytest.mark.parametrize(
+    ("waits", "kept"),
+    [
+        ([], []),
+        # A later wait of the same ten minutes counts if it is longer.
+        ([(5, 0), (7, 9)], [(7, 9)]),
+        ([(7, 0), (5, 9)], [(7, 0)]),
+        # The longest come first; of four, the shortest is dropped.
+        ([(1, 0), (4, 10), (2, 20), (3, 30)], [(4, 10), (3, 30), (2, 20)]),
+        # One of the kept becomes the longest, or not the shortest any more.
+        ([(3, 0), (2, 10), (1, 20), (9, 11)], [(9, 11), (3, 0), (1, 20)]),
+        ([(4, 0), (2, 10), (1, 20), (3, 21)], [(4, 0), (3, 21), (2, 10)]),
+    ],
+)
+def test_the_longest_waits_are_kept(
+    waits: list[tuple[int, int]], kept: list[tuple[int, int]]
+) -> None:
+    """Waits in milliseconds with their minutes, one for each ten minutes."""
+    sums = Sums.none(1)
+    for wait_ms, minute in waits:
+        note_wait(sums.moments[0], minute * 60_000, wait_ms)
+    assert kept == [(wait, at // 60_000) for wait, at in sums.moments[0].tolist() if wait]

@@ -157,7 +157,7 @@ def test_gaps_refuse(spark: SparkSession, tmp_path: Path) -> None:
         {},
         day=START.date(),
     ).collect()
-    assert "the logs cover 46 % of the time, less than 50 %" == gap.refused
+    assert gap.refused.startswith("the logs cover 46 % of the time, less than 50 %: leave the log")
     assert (None, None, None) == (gap.quota, gap.throttled_share, gap.share_of_capacity)
 
 
@@ -178,6 +178,7 @@ def test_request_time_has_room_for_the_network_threads(spark: SparkSession, tmp_
         day=START.date(),
     ).collect()
     assert (80.0, 0.003, "medium") == (alice.quota, alice.throttled_share, alice.confidence)
+    assert alice.caveats.startswith("the log lacks the time of the network threads")
 
 
 @pytest.mark.parametrize(
@@ -213,6 +214,8 @@ def test_requests_that_could_not_be_read_count_against_it(
     ).collect()
     assert expected == (alice.confidence, alice.refused)
     assert (alice.quota is None) == (alice.refused is not None)
+    assert max(unread.values()) == alice.unread_share
+    assert ("2 % of the requests in the logs" in (alice.caveats or "")) == (0.02 in unread.values())
 
 
 def test_confidence_is_from_the_evidence(spark: SparkSession, tmp_path: Path) -> None:
@@ -233,16 +236,81 @@ def test_confidence_is_from_the_evidence(spark: SparkSession, tmp_path: Path) ->
         day=START.date(),
     )
     assert _CONFIDENCE == {
-        row.entity.removeprefix("user="): (row.hours, row.events, row.confidence)
+        row.entity.removeprefix("user="): (row.hours, row.events, row.confidence, row.caveats)
         for row in found.collect()
     }
 
 
 _CONFIDENCE = {
-    "alice": (168.0, 10_080, "high"),
-    "bob": (24.0, 1440, "medium"),
-    "carol": (168.0, 10_080, "low"),
+    "alice": (168.0, 10_080, "high", None),
+    "bob": (
+        *(24.0, 1440, "medium"),
+        "there were charges in 24 hours: 168 for high; there are 1440 charges: 10,000 for high",
+    ),
+    "carol": (
+        *(168.0, 10_080, "low"),
+        "10.0 % of the charges were throttled, so the demand may be higher: raise the quota for a"
+        " while, and log again",
+    ),
 }
+
+
+@pytest.mark.parametrize(
+    ("waited_ms", "unknown", "expected"),
+    [
+        (5_000, 100, ("high", None)),
+        (
+            *(5_001, 100),
+            ("medium", "a request would have waited for 5.0 s: a larger quota avoids that"),
+        ),
+        (0, 110, ("medium", "1.1 % of the charges have unknown amounts")),
+    ],
+)
+def test_what_lowers_the_confidence(
+    spark: SparkSession,
+    tmp_path: Path,
+    *,
+    waited_ms: int,
+    unknown: int,
+    expected: tuple[str, str | None],
+) -> None:
+    """Waits that people notice, and charges of which nobody knows the amount."""
+    at = START + timedelta(hours=1)
+    worst = [{"at": at, "throttle_ms": waited_ms}] if waited_ms else None
+    candidate = replayed(
+        *("=9000000", 9e6, 1), throttle_ms_max=waited_ms, worst=worst, broker=4, amount=1e6
+    )
+    [alice] = gold_recommendation(
+        usage_rows(spark, tmp_path, (used(second, 1e6) for second in range(0, 168 * HOUR_S, 600))),
+        frame_of(spark, GOLD_REPLAY, candidate, replayed("in force", None, 0, unknown=unknown)),
+        frame_of(spark, SILVER_QUOTA_CONFIG),
+        Terms(whole_seconds=frozenset({4})),
+        {},
+        day=START.date(),
+    ).collect()
+    assert expected == (alice.confidence, alice.caveats)
+    assert alice.whole_seconds
+    assert [(4, waited_ms)] * bool(waited_ms) == [
+        (each.broker, each.throttle_ms) for each in alice.worst
+    ]
+
+
+def test_a_busy_minute_is_not_stretched_for_long(spark: SparkSession, tmp_path: Path) -> None:
+    """A replay lets each request come at its time, however long the ones before it waited."""
+    usage = [
+        *(used(second, 1e6) for second in range(0, 168 * HOUR_S, 600)),
+        *(used(second, 6e6) for second in range(60, 120)),
+    ]
+    [alice] = gold_recommendation(
+        usage_rows(spark, tmp_path, usage),
+        frame_of(spark, GOLD_REPLAY, replayed("=1000000", 1e6, 0)),
+        frame_of(spark, SILVER_QUOTA_CONFIG),
+        Terms(),
+        {},
+        day=START.date(),
+    ).collect()
+    assert (4e6, "minute", 90.0) == (alice.quota, alice.decided_by, alice.worst_minute_s)
+    assert "the busiest minute would have taken 90 s" in alice.caveats
 
 
 def _recommended(row: Row) -> tuple[object, ...]:

@@ -41,21 +41,41 @@ def burst(day: int, requests: int = 78, seconds: int = 8) -> list[tuple[int, int
     return [(day * DAY_S + 7200 + at * seconds // requests, MB) for at in range(requests)]
 
 
+def phase(day: int, hour: int, minutes: int, rate: int) -> list[tuple[int, int]]:
+    """A phase of some minutes with a request a second."""
+    since = day * DAY_S + hour * 3600
+    return [(second, rate) for second in range(since, since + 60 * minutes)]
+
+
 DAYS: Final = range(8)
+DAILY: Final = steady(20_000, DAYS)
 TRACES: Final[Mapping[str, Trace]] = {
-    "steady": steady(20_000, DAYS),
-    "nightly job": steady(20_000, DAYS) + [each for day in DAYS for each in burst(day)],
-    "weekly job": steady(20_000, DAYS) + burst(0) + burst(7),
+    "steady": DAILY,
+    "nightly job": DAILY + [each for day in DAYS for each in burst(day)],
+    "weekly job": DAILY + burst(0) + burst(7),
+    "hourly job": DAILY
+    + [each for day in DAYS for hour in range(24) for each in phase(day, hour, 2, 2 * MB)],
+    "migration of a day": DAILY + phase(3, 0, 6 * 60, 5 * MB),
+    "growth by 5 % a week": [
+        (second, nbytes * 105**week // 100**week)
+        for week in range(2)
+        for second, nbytes in steady(MB, range(7 * week, 7 * week + 7))
+    ],
+    "retry storm": steady(100_000, DAYS) + phase(5, 3, 5, 2 * MB),
 }
+STORM_AT: Final = START + timedelta(days=5, hours=3)
 
 
-def rows_of(trace: Trace, runs: Sequence[Sequence[int]]) -> Iterator[dict[str, Any]]:
+def rows_of(
+    trace: Trace, runs: Sequence[Sequence[int]], broker: int = 1
+) -> Iterator[dict[str, Any]]:
     """The rows of GOLD_REPLAY, of runs of some days each."""
     for days in runs:
         of_days = {day: sorted(each for each in trace if each[0] // DAY_S == day) for day in days}
         peak = max(map(peak_of, of_days.values()))
         for day, requests in of_days.items():
-            yield from replayed(START.date() + timedelta(days=day), requests, peak)
+            for row in replayed(START.date() + timedelta(days=day), requests, peak):
+                yield {**row, "broker": broker}
 
 
 def peak_of(requests: Trace) -> float:
@@ -72,7 +92,7 @@ def replayed(day: date, requests: Trace, peak: float) -> Iterator[dict[str, Any]
     replay = Replay("produce", Windows(), list(map(Asked, asked)), is_whole=True)
     size = len(requests)
     charges = Charges.none(size)
-    charges.at_ms[:] = [second * 1000 for second, _ in requests]
+    charges.at_ms[:] = [int(START.timestamp() + second) * 1000 for second, _ in requests]
     charges.amount[:] = [nbytes for _, nbytes in requests]
     zeros = np.zeros(size, np.int64)
     group = Group("produce", charges, np.full(size, np.nan), zeros, zeros, zeros)
@@ -81,7 +101,6 @@ def replayed(day: date, requests: Trace, peak: float) -> Iterator[dict[str, Any]
         events, throttled, total_ms, longest_ms, near, over = each.counts
         yield {
             "dt": day,
-            "broker": 1,
             "quota_type": "produce",
             "entity": "user=alice",
             "shared_by": "user=alice",
@@ -98,6 +117,10 @@ def replayed(day: date, requests: Trace, peak: float) -> Iterator[dict[str, Any]
             "over": over,
             "peak_rate": each.peak,
             "unknown": each.unknown,
+            "worst": [
+                {"at": datetime.fromtimestamp(at_ms / 1000, UTC), "throttle_ms": wait_ms}
+                for at_ms, wait_ms in each.moments
+            ],
         }
 
 
@@ -105,47 +128,75 @@ def recommended(
     spark: SparkSession,
     out: Path,
     trace: Trace,
-    runs: Sequence[Sequence[int]] = (DAYS,),
+    runs: Sequence[Sequence[int]] = (),
     replays: Callable[[dict[str, Any]], bool] = lambda _: True,
+    *,
+    beside: Trace = (),
+    throttled: int = 0,
+    users: Sequence[str] = ("alice",),
+    config: Mapping[str, Any] | None = None,
 ) -> Row:
-    """The recommendation, from runs of some days each, and those of their replays."""
+    """The recommendation, from runs of some days each, and those of their replays.
+
+    Users take turns, and share the quota of their client-id if there are several.
+    """
+    days = range(trace[0][0] // DAY_S, max(second for second, _ in trace) // DAY_S + 1)
+    runs = runs or [days]
     usage = [
         {
-            "broker": 1,
-            "user": "alice",
+            "broker": broker,
+            "user": users[place % len(users)],
             "client_id": "writer",
             "quota_type": "produce",
             "window_start": START + timedelta(seconds=second),
             "amount": float(nbytes),
             "events": 1,
-            "throttled": 0,
+            "throttled": throttled,
         }
-        for second, nbytes in trace
+        for broker, requests in ((1, trace), (2, beside))
+        for place, (second, nbytes) in enumerate(requests)
     ]
+    replay = [*rows_of(trace, runs), *(rows_of(beside, runs, 2) if beside else ())]
+    if len(users) > 1:
+        replay = [{**row, "shared_by": "client-id=writer"} for row in replay]
     (row,) = gold_recommendation(
         usage_rows(spark, out, usage),
-        frame_of(spark, GOLD_REPLAY, *filter(replays, rows_of(trace, runs))),
-        frame_of(spark, SILVER_QUOTA_CONFIG),
+        frame_of(spark, GOLD_REPLAY, *filter(replays, replay)),
+        frame_of(spark, SILVER_QUOTA_CONFIG, *(() if config is None else (config,))),
         Terms(),
         {},
-        day=START.date() + timedelta(days=DAYS[-1]),
+        day=START.date() + timedelta(days=days[-1]),
     ).collect()
     return row
 
 
 @pytest.mark.parametrize(
-    ("name", "bounds", "confidence"),
+    ("name", "bounds", "confidence", "decided_by"),
     [
-        # The floor: 20 kB/s are less.
-        ("steady", (100_000, 100_000), "high"),
+        # 20 kB/s are less than the floor.
+        ("steady", (100_000, 100_000), "high", "floor"),
         # Near its peak of 7.8 MB/s: a job that waits for minutes fails.
-        ("nightly job", (6 * MB, 9 * MB), "high"),
+        ("nightly job", (6 * MB, 9 * MB), "high", "replay"),
         # 156 of 14,000 MB: one in a hundred, and yet no wait of minutes.
-        ("weekly job", (1.9 * MB, 9 * MB), "medium"),
+        ("weekly job", (1.9 * MB, 9 * MB), "medium", "replay"),
+        # 2 MB/s for two minutes of each hour.
+        ("hourly job", (2 * MB, 2.6 * MB), "high", "replay"),
+        # It was once, but it had to end that day.
+        ("migration of a day", (5 * MB, 6 * MB), "high", "percentile"),
+        # Kafka's windows have up to three of its requests, and there is room for two more weeks.
+        ("growth by 5 % a week", (1.05 * 1.6 * MB, 1.05 * 1.8 * MB), "high", "replay"),
+        # It looks like a job, so it would take one and a half times as long at most.
+        ("retry storm", (1.3 * MB, 2.2 * MB), "medium", "minute"),
     ],
 )
 def test_the_advice(
-    spark: SparkSession, tmp_path: Path, name: str, bounds: tuple[float, float], confidence: str
+    spark: SparkSession,
+    tmp_path: Path,
+    *,
+    name: str,
+    bounds: tuple[float, float],
+    confidence: str,
+    decided_by: str,
 ) -> None:
     """What would have waited is few and brief."""
     row = recommended(spark, tmp_path, TRACES[name])
@@ -153,7 +204,49 @@ def test_the_advice(
     assert bounds[0] <= row.quota <= bounds[1]
     assert max(row.throttled_share, row.throttled_amount_share) <= 0.01
     assert row.throttle_ms_max <= 30_000
-    assert (confidence, len(DAYS)) == (row.confidence, row.days)
+    assert row.worst_minute_s <= 90
+    assert (confidence, decided_by) == (row.confidence, row.decided_by)
+    assert (confidence == "high") == (row.caveats is None)
+
+
+def test_the_worst_moments_are_named(spark: SparkSession, tmp_path: Path) -> None:
+    """With their times, so that a person recognizes the storm."""
+    row = recommended(spark, tmp_path, TRACES["retry storm"])
+    (longest, *others) = row.worst
+    assert (row.throttle_ms_max, 1) == (longest.throttle_ms, longest.broker)
+    during = longest.at.astimezone(UTC) - STORM_AT
+    assert timedelta(0) <= during <= timedelta(minutes=5)
+    assert [] == [each for each in others if each.throttle_ms > longest.throttle_ms]
+
+
+def test_of_two_brokers_the_busiest_decides(spark: SparkSession, tmp_path: Path) -> None:
+    """A quota is the same on all brokers."""
+    busy = recommended(spark, tmp_path / "one", TRACES["retry storm"])
+    both = recommended(spark, tmp_path / "two", TRACES["retry storm"], beside=DAILY)
+    assert busy.quota == both.quota
+    assert {1} == {each.broker for each in both.worst}
+
+
+def test_two_tenants_with_one_client_id(spark: SparkSession, tmp_path: Path) -> None:
+    """They share its quota, so each sends half of what it has to allow."""
+    default = {
+        "entity": "client-id=<default>",
+        "client_id": "<default>",
+        "key": "producer_byte_rate",
+        "value": 50.0 * MB,
+        "valid_from": START,
+    }
+    trace = [(second + later, each) for second, each in steady(MB, DAYS) for later in (0, 1)]
+    row = recommended(spark, tmp_path, trace, users=("alice", "bob"), config=default)
+    assert "client-id=writer" == row.entity
+    assert 2 * MB <= row.quota <= 4 * MB
+
+
+def test_a_demand_that_was_throttled_is_unknown(spark: SparkSession, tmp_path: Path) -> None:
+    """The log has what was sent, and not what waited."""
+    row = recommended(spark, tmp_path, TRACES["steady"], throttled=1)
+    assert "low" == row.confidence
+    assert row.caveats.startswith("100.0 % of the charges were throttled")
 
 
 def test_runs_of_a_day_each_advise_what_one_run_does(spark: SparkSession, tmp_path: Path) -> None:

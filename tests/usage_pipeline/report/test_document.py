@@ -1,7 +1,7 @@
 """The report: one page that stands alone, of whatever is in the tables."""
 
 import re
-from datetime import date
+from datetime import UTC, date, datetime
 from html import unescape
 from html.parser import HTMLParser
 
@@ -80,7 +80,13 @@ def recommended(entity: str, quota: float | None, refused: str | None) -> Row:
         "events": 200,
         "hours": 2.0,
         "coverage": 0.98,
+        "worst": None
+        if quota is None
+        else [{"at": datetime(2026, 11, 20, 2, tzinfo=UTC), "broker": 3, "throttle_ms": 2_500}],
+        "decided_by": None if quota is None else "replay",
+        "whole_seconds": True,
         "confidence": "low",
+        "caveats": None if quota is None else "there are 200 charges: 10,000 for high",
         "refused": refused,
         "share_of_capacity": 0.5,
     }
@@ -139,8 +145,9 @@ def test_every_number_is_there() -> None:
     expected = [
         *("120 MB", "203 kB/s", "at least 100 s of threads", "1.5 s"),
         *("45 %", "1 min 1 s", "900 ms"),
-        *("2 MB/s", "0.7 %", "2.5 s", "no candidate"),
-        "200 charges, 2 h, 98 % covered",
+        *("2 MB/s", "0.7 %", "2.5 s on 20 Nov 02:00 on broker 3", "no candidate"),
+        "a smaller quota throttles too much; there are 200 charges: 10,000 for high",
+        "200 charges, 2 h, 98 % covered, whole seconds",
         "capacity of the smallest broker: 6 MB/s",
         *("400 MB/h", "30 h", "9 h", "12 h", "it shrinks"),
         *("3 lines, by file and reason", "2026-01-05 08:00:00 UTC", "4 others"),
@@ -238,6 +245,6 @@ def test_tenants_at_the_smallest_quota_are_one_row() -> None:
     page = report({"gold_recommendation": small}, NOW)
     texts = Page(page).texts
     assert "6 with the smallest: user=u0, user=u1, user=u2 and 3 more" in texts
-    assert {"various", "up to 4 MB/s", "1,200 charges, 1 h, 50 % covered"} <= {*texts}
+    assert {"various", "up to 4 MB/s", "1,200 charges, 1 h, 50 % covered, whole seconds"} <= {*texts}
     also = [values.get("data-also") for _, values in Page(page).elements]
     assert "user=u3 user=u4 user=u5" in also
