@@ -245,6 +245,8 @@ def test_tenants_at_the_smallest_quota_are_one_row() -> None:
     page = report({"gold_recommendation": small}, NOW)
     texts = Page(page).texts
     assert "6 with the smallest: user=u0, user=u1, user=u2 and 3 more" in texts
-    assert {"various", "up to 4 MB/s", "1,200 charges, 1 h, 50 % covered, whole seconds"} <= {*texts}
+    assert {"various", "up to 4 MB/s", "1,200 charges, 1 h, 50 % covered, whole seconds"} <= {
+        *texts
+    }
     also = [values.get("data-also") for _, values in Page(page).elements]
     assert "user=u3 user=u4 user=u5" in also
