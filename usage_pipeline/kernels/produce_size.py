@@ -88,15 +88,18 @@ class Produce(Wire, frozen=True):
 def produce_bytes(produce: Produce, version: int, client_id: str) -> int | None:
     """The size of a PRODUCE, header and body.
 
+    A version newer than ``NEWEST_PRODUCE`` is taken for that one. Versions differ by some bytes for
+    each partition, and the records are the same.
+
     Args:
         produce: the request in the line.
         version: the version of the request.
         client_id: the client's id. No client-id takes as many bytes as "".
 
     Returns:
-        Bytes; None if the version is newer than ``NEWEST_PRODUCE``.
+        Bytes; None if there is no such version.
     """
-    if not 0 <= version <= NEWEST_PRODUCE:
+    if version < 0:
         return None
     api_key, api_version, correlation_id, acks, timeout = 2, 2, 4, 2, 4
     size = api_key + api_version + correlation_id + 2 + utf8_bytes(client_id) + acks + timeout

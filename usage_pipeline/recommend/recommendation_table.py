@@ -256,7 +256,7 @@ def _refused(terms: Terms) -> Column:
         sf.round(_unknown() * 100).cast("int"),
         sf.lit(
             " % of the charges have unknown amounts: throttled fetches (raise the quota for a"
-            " while, and log again), share fetches, or versions of requests that are too new"
+            " while, and log again), share fetches, or fetches of a version that is too new"
         ),
     )
     broker, share = _worst(terms)

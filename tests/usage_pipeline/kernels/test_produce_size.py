@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kio.index import load_payload_module
@@ -71,10 +70,16 @@ def test_the_line_by_hand() -> None:
     assert 16_412 + 9_120 + 59 == produce_bytes(produce, 11, "orders-writer-3")
 
 
-@pytest.mark.parametrize("version", [-1, NEWEST_PRODUCE + 1])
-def test_what_is_newer_is_not_known(version: int) -> None:
-    """A version whose encoding isn't known has no size."""
-    assert produce_bytes(Produce(acks=1, topics=()), version, "etl") is None
+def test_what_is_newer_has_the_size_of_the_newest() -> None:
+    """Its records are as large. There is no version below 0."""
+    produce = detail(read(BY_HAND[0]))
+    assert isinstance(produce, Produce)
+    newest, newer, none = (
+        produce_bytes(produce, version, "etl")
+        for version in (NEWEST_PRODUCE, NEWEST_PRODUCE + 9, -1)
+    )
+    assert newest == newer
+    assert none is None
 
 
 def logged_topic(version: int, name: str, partitions: Sequence[int]) -> dict[str, Any]:
