@@ -166,7 +166,8 @@ class DiskOptions:
     limit_bytes: int = 0
     limit_ratio: float = 0.0
     horizon_days: float = 90.0
-    history_days: float = 14.0
+    history_days: float = 28.0
+    retention: float = 7 * 86_400.0
 
 
 _REQUEST_LOGS: Final = click.option(
@@ -391,5 +392,11 @@ def disk_options(function: Callable[..., _R]) -> Callable[..., _R]:
             "The same as a ratio of the total size; the larger limit applies.",
         ),
         shown("--horizon-days", days, 90.0, "Days to forecast."),
-        shown("--history-days", days, 14.0, "Days of readings to use."),
+        shown("--history-days", days, 28.0, "Days of readings to use."),
+        shown(
+            "--retention",
+            Duration(),
+            "P7D",
+            "Longest retention of the topics. Usage may level off once it begins to delete.",
+        ),
     )

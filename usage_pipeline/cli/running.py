@@ -284,6 +284,7 @@ def options_of(
             limit_ratio=disks.limit_ratio,
             horizon_hours=disks.horizon_days * 24,
             history_days=disks.history_days,
+            retention_hours=disks.retention / 3600,
         ),
         retained=timedelta(days=job.retained_days),
     )

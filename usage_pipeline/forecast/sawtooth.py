@@ -111,7 +111,8 @@ def fit(hours: Floats, used_bytes: Floats) -> Saw | Refused:
     if 0 < count < FEWEST_TEETH:
         return Refused(
             f"the history has {count} deletions; a forecast needs {FEWEST_TEETH} to separate growth"
-            " from retention; if a topic was deleted, exclude that time with --history-days"
+            " from retention; if usage falls at weekends, wait for the third one; if a topic was"
+            " deleted, exclude that time with --history-days"
         )
     points = saw_teeth.valleys if count else np.arange(len(hours))
     x, y = _thinned(hours[points], used_bytes[points], lowest=bool(count))

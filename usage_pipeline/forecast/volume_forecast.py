@@ -4,6 +4,9 @@ A forecast is refused, with the reason, if there are fewer than 12 readings or l
 them (a day of traffic is a tooth too), if the last reading is a day old, if there are one or two
 deletions, or if the log dir is offline.
 
+Usage grows without a deletion until the retention of the topics begins to delete, and may level off
+then. So the range has no late end if the history has no deletion and is shorter than the retention.
+
 Example: a volume of 1 TB has a limit of 50 GB, and a floor of 700 GB that grows by 2 GB an hour
 under teeth of 90 GB. The forecast is 80 hours, with a range.
 """
@@ -32,7 +35,9 @@ class Forecasting:
         limit_bytes: the available bytes at which producers are throttled.
         limit_ratio: the same as a ratio of the total size; the larger limit applies.
         horizon_hours: the hours to forecast.
-        history_days: the days of readings to use, because disks grew differently long ago.
+        history_days: the days of readings to use, because disks grew differently long ago. Four
+            weeks have enough weekends.
+        retention_hours: the longest retention of the topics.
         least_history_hours: the hours of readings that a forecast needs.
         stale_hours: the largest age of the last reading.
         seed: the seed of the futures.
@@ -44,7 +49,8 @@ class Forecasting:
     limit_bytes: int = 0
     limit_ratio: float = 0.0
     horizon_hours: float = 90 * 24.0
-    history_days: float = 14.0
+    history_days: float = 28.0
+    retention_hours: float = 7 * 24.0
     least_history_hours: float = 24.0
     stale_hours: float = 24.0
     seed: int = 1
@@ -120,6 +126,8 @@ def forecast_volume(readings: Readings, forecasting: Forecasting) -> VolumeForec
         return _refused(online, forecasting, saw.reason)
     total = int(online.total_bytes[-1])
     limit = forecasting.limit_of(total)
+    history_h = float(online.hours[-1] - online.hours[0])
+    may_level_off = not saw.teeth and history_h < forecasting.retention_hours
     at = reach(
         saw,
         float(used_bytes[-1]),
@@ -134,9 +142,10 @@ def forecast_volume(readings: Readings, forecasting: Forecasting) -> VolumeForec
         growth_bytes_per_hour=saw.growth,
         hours_to_limit=at.hours,
         hours_low=at.low,
-        hours_high=at.high,
+        # A volume at its limit is there now, whatever happens later.
+        hours_high=None if may_level_off and at.hours != 0.0 else at.high,
         readings=len(used_bytes),
-        history_hours=float(online.hours[-1] - online.hours[0]),
+        history_hours=history_h,
         teeth=saw.teeth,
         backtest_error_bytes=backtest_error(online.hours, used_bytes),
         refused=None,

@@ -156,7 +156,8 @@ class TestRefused:
         hours = every_5_minutes(17)
         assert Refused(
             "the history has 2 deletions; a forecast needs 3 to separate growth from retention;"
-            " if a topic was deleted, exclude that time with --history-days"
+            " if usage falls at weekends, wait for the third one; if a topic was deleted, exclude"
+            " that time with --history-days"
         ) == fit(hours, saw(hours))
 
     def test_few_readings(self) -> None:

@@ -57,6 +57,24 @@ def test_the_example() -> None:
     assert found.backtest_error_bytes == pytest.approx(0, abs=GB)
 
 
+@pytest.mark.parametrize(("history_h", "levels_off"), [(120, True), (168, False)])
+def test_before_the_first_deletion_usage_may_level_off(history_h: int, levels_off: bool) -> None:
+    """Retention of a week deletes nothing in five days, so nobody knows whether the disk fills."""
+    hours = every_5_minutes(history_h)
+    found = forecast_volume(readings(hours, 800 * GB + hours * GB), EXAMPLE)
+    assert 150 == pytest.approx(found.hours_to_limit, abs=3)
+    assert levels_off == (found.hours_high is None)
+
+
+def test_a_weekly_cycle_is_told_from_growth() -> None:
+    """10 GB an hour on weekdays, 3 at weekends, retained for two days: it does not grow."""
+    hours = np.arange(-28 * 24.0, 1.0)
+    written = np.where(np.arange(-30 * 24, 1) // 24 % 7 < 5, 10 * GB, 3 * GB).cumsum()
+    found = forecast_volume(readings(hours, written[48:] - written[:-48]), EXAMPLE)
+    assert (None, 3, None) == (found.refused, found.teeth, found.hours_to_limit)
+    assert 0 == pytest.approx(found.growth_bytes_per_hour, abs=0.01 * GB)
+
+
 @pytest.mark.parametrize(
     ("history", "reason"),
     [
