@@ -9,12 +9,14 @@ previous level of every broker. Ctrl-C ends it early and does the same.
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
 
 from sidecar.cli.kafka_options import kafka_options
 from sidecar.cli.options import duration
+from sidecar.formats.log4j_pattern import parse_pattern
 
 
 def _nodes_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -36,6 +38,21 @@ def _nodes_options(function: Callable[..., None]) -> Callable[..., None]:
     return broker(controller(kafka_options(function)))
 
 
+def _pattern(_: click.Context, __: click.Parameter, pattern: str | None) -> str | None:
+    try:
+        if pattern is not None:
+            parse_pattern(pattern)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+    return pattern
+
+
+_layout = click.option(
+    "--layout",
+    metavar="PATTERN",
+    callback=_pattern,
+    help="The pattern of the log's layout in log4j, if the log can't be read without it.",
+)
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
 
@@ -63,6 +80,7 @@ def command() -> None:
 Examples:
   throttle-sidecar request-log on --for 10m --bootstrap-server b1:9092
   throttle-sidecar request-log on --for 1h --broker 2 --config sidecar.toml
+  throttle-sidecar request-log on --for 1h --file /var/log/kafka/kafka-request.log
 """,
 )
 @click.option(
@@ -75,6 +93,14 @@ Examples:
     metavar="DURATION",
     help="For how long, such as 10m or 1h: the command stays and turns it off at the end.",
 )
+@click.option(
+    "--file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The request log of one of the brokers, if it is on this machine. Default: the daemon's"
+    " request_log_file, if it is there and the brokers are those of the daemon's settings.",
+)
+@_layout
 @_nodes_options
 @click.pass_context
 def turn_on(context: click.Context, /, for_s: float, **nodes: Any) -> None:  # noqa: ANN401 - the options of _nodes_options
@@ -89,8 +115,13 @@ def turn_on(context: click.Context, /, for_s: float, **nodes: Any) -> None:  # n
     of the broker's CPU time. Each further partition in these requests adds 0.1 to 0.3 MB. The file
     must not be on a data volume; this command prints how to find it.
 
+    If the file is known, the command waits for up to 15 s until it has the line of a request of
+    this command. If no such line comes, the command says what the file got instead, restores the
+    levels, and ends.
+
     If a broker's request log was already on, it stays on at the end. The exit code is 0 if the log
-    was on, and is off again, on every broker where this command turned it on; otherwise it is 1.
+    was on, and is off again, on every broker where this command turned it on, and the file, if
+    known, had the line; otherwise it is 1.
     """
     from sidecar.cli import request_log_commands  # noqa: PLC0415 - so that the help is quick
 
@@ -143,11 +174,13 @@ def show_status(context: click.Context, /, as_json: bool, **nodes: Any) -> None:
 Examples:
   throttle-sidecar request-log check /var/log/kafka/kafka-request.log
   kubectl logs my-cluster-kafka-0 | throttle-sidecar request-log check -
+  throttle-sidecar request-log check --layout '%d{UNIX_MILLIS} %p %m (%c)%n' request.log
 """,
 )
 @click.argument("file")
+@_layout
 @click.pass_context
-def check_file(context: click.Context, /, file: str) -> None:
+def check_file(context: click.Context, /, file: str, layout: str | None) -> None:
     """Show which lines of a request log can be read, and why the others can't.
 
     FILE is a request log, also compressed with gzip, or - for standard input. Nothing is sent
@@ -156,4 +189,4 @@ def check_file(context: click.Context, /, file: str) -> None:
     """
     from sidecar.cli.request_log_check import check  # noqa: PLC0415 - so that the help is quick
 
-    context.exit(check(file))
+    context.exit(check(file, layout))

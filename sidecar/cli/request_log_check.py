@@ -19,17 +19,18 @@ _LONGEST_LINE: Final = 1 << 26
 _STDIN: Final = "-"
 
 
-def check(file: str) -> int:
+def check(file: str, pattern: str | None = None) -> int:
     """Print what can be read of a file; return the exit code.
 
     Args:
         file: a path, of a gzip file too; ``-`` for standard input.
+        pattern: the pattern of the log's layout; None if it is not known.
 
     Raises:
         SidecarError: the file can't be read.
     """
     try:
-        found = examine(_lines(file))
+        found = examine(_lines(file), pattern)
     except (OSError, EOFError) as error:
         raise SidecarError(f"{file} can't be read: {error}") from error
     for name, text in _report(found):

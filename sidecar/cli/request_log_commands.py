@@ -6,19 +6,24 @@ signal, restores the previous level of every broker, and returns the exit code.
 
 import asyncio
 import dataclasses
+import os
+import secrets
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import click
 
 from sidecar import logs
 from sidecar.cli.kafka_options import KafkaOptions, load_kafka_admin
+from sidecar.cli.request_log_line import OwnLine
 from sidecar.cli.request_log_report import (
     COST,
     LOG_DIRS,
+    UNSEEN,
     WHERE,
     LogDirConfigs,
     as_json,
@@ -32,7 +37,7 @@ from sidecar.formats.quantities import format_duration
 from sidecar.kafka.broker_configs import describe_broker_configs
 from sidecar.kafka.broker_loggers import REQUEST_LOGGER, Levels, read_levels, set_levels
 from sidecar.kafka.client.each_broker import Nodes
-from sidecar.settings import KafkaAdmin
+from sidecar.settings import KafkaAdmin, read_daemon_values
 from sidecar.volumes import Failure
 
 _ENDS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -47,11 +52,29 @@ class Target:
         kafka: how to reach the brokers.
         broker_ids: the brokers; empty means all of them.
         bootstrap_controller: the controllers' addresses, to use controllers instead of brokers.
+        file: the request log of one of them; None if the command line has none.
+        layout: the pattern of that log's layout; None if the command line has none.
     """
 
     kafka: KafkaOptions
     broker_ids: tuple[int, ...] = ()
     bootstrap_controller: str | None = None
+    file: Path | None = None
+    layout: str | None = None
+
+    def request_log(self) -> tuple[Path | None, str | None]:
+        """Return the request log of one of the brokers and its pattern, if this command sees it."""
+        kafka = self.kafka
+        others = (kafka.bootstrap_server, kafka.command_config, self.bootstrap_controller)
+        if self.file is not None or others != (None, None, None):
+            return self.file, self.layout
+        daemon = read_daemon_values(os.environ, kafka.config, kafka.properties)
+        file = daemon.request_log_file
+        # The settings may be those of another machine.
+        is_seen = file is not None and file.exists()
+        if not is_seen or (self.broker_ids and daemon.broker_id not in self.broker_ids):
+            return None, None
+        return file, self.layout or daemon.request_log_layout
 
 
 class _Nodes:
@@ -78,6 +101,11 @@ class _Nodes:
         """Set the levels of some brokers."""
         return await set_levels(self._admin, levels, REQUEST_LOGGER, nodes=self._kind)
 
+    async def send_as(self, client_id: str, broker_ids: Collection[int]) -> None:
+        """Send brokers a request with this client-id; an answer is not needed."""
+        admin = self._admin.model_copy(update={"client_id": client_id})
+        await read_levels(admin, broker_ids, REQUEST_LOGGER, nodes=self._kind)
+
     async def log_dirs(self) -> LogDirConfigs:
         """Read the folders of the brokers' data."""
         return await describe_broker_configs(self._admin, self._ids, LOG_DIRS, nodes=self._kind)
@@ -85,7 +113,7 @@ class _Nodes:
 
 async def on(target: Target, for_s: float) -> int:
     """Turn the log on for ``for_s`` seconds, then restore the levels; return the exit code."""
-    nodes = _Nodes(target)
+    nodes, log = _Nodes(target), target.request_log()
     ended = asyncio.Event()
     for number in _ENDS:
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
@@ -94,10 +122,14 @@ async def on(target: Target, for_s: float) -> int:
     if isinstance(turned, Failure):
         return _report_failure(turned)
     still_enabled: Mapping[int, Failure] = {}
+    is_written = False
     try:
         print_turned(turned, await nodes.log_dirs())
         print_enabled(turned)
-        if session.has_changes:
+        is_written = await _is_written(log, nodes, turned, ended)
+        if not is_written:
+            click.echo("The log is of no use, so this command ends.")
+        elif session.has_changes:
             ends = time.strftime("%H:%M:%S", time.localtime(time.time() + for_s))
             click.echo(f"\n{WHERE}\n\n{COST}\n")
             click.echo(
@@ -114,7 +146,40 @@ async def on(target: Target, for_s: float) -> int:
     all_on = all(each.is_on for each in turned.values())
     if all_on and not still_enabled:
         click.echo("Every broker has its previous level again.")
-    return 0 if all_on and not still_enabled else 1
+    return 0 if all_on and is_written and not still_enabled else 1
+
+
+async def _is_written(
+    log: tuple[Path | None, str | None],
+    nodes: _Nodes,
+    turned: Mapping[int, Turned],
+    ended: asyncio.Event,
+) -> bool:
+    """Report whether the line of a request of this command is in the log; return False if not.
+
+    Args:
+        log: as ``Target.request_log``.
+        nodes: the brokers.
+        turned: their levels.
+        ended: an event that ends the wait.
+    """
+    file, pattern = log
+    enabled = [broker_id for broker_id, each in turned.items() if each.is_on]
+    if not enabled:
+        return True
+    if file is None:
+        click.echo(UNSEEN)
+        return True
+    client_id = f"throttle-sidecar-request-log-{secrets.token_hex(4)}"
+    seen = await OwnLine(file, client_id, pattern).wait(
+        lambda: nodes.send_as(client_id, enabled), ended
+    )
+    if seen.is_there:
+        click.echo(logs.printable(f"The request log is on: {seen.text}."))
+    elif not ended.is_set():
+        _report(f"The level is set, but no line of this command's requests was seen: {seen.text}.")
+        return False
+    return True
 
 
 async def off(target: Target, level: str, *, json: bool) -> int:

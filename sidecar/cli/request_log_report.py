@@ -24,6 +24,10 @@ hour and deletes none. Container images often log to standard output instead.
 "ls -l /proc/PID/fd | grep log" lists the logs that a broker has open.
 The file must not be on a data volume, or on the same disk as one."""
 
+UNSEEN: Final = """\
+The level is set. Whether the broker writes the lines was not checked, because
+this command sees no file of the log: --file FILE names it."""
+
 COST: Final = """\
 Its cost: 1,000 requests with one partition each add 1 MB to the file and take
 0.01 to 0.02 s of the broker's CPU time, 40 % more than without the log. Each

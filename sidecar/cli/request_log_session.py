@@ -159,8 +159,9 @@ class Session:
             if isinstance(level, str) and not is_on(level):
                 del self._before[broker_id]
                 self._report(
-                    f"Broker {broker_id} is at {level} again: it was restarted, or somebody turned"
-                    " off its request log."
+                    f"Broker {broker_id} is at {level} again: it was restarted, somebody turned off"
+                    " its request log, or Strimzi's operator set the levels of the Kafka resource"
+                    " (spec.kafka.logging), as it does at each reconciliation."
                 )
         return not self._before
 

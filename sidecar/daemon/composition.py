@@ -166,7 +166,11 @@ async def compose(
     factors = _factors(settings)
     board, writer = await _board(settings, factors, files.state_file, machine)
     failures = CapabilityFailures((*CAPABILITIES, *_SPINE))
-    request_log = LogReader(file) if (file := settings.request_log_file) else None
+    request_log = (
+        LogReader(file, settings.request_log_layout)
+        if (file := settings.request_log_file)
+        else None
+    )
     observers: Observers | None = None
     services = Services(
         board=board,

@@ -62,10 +62,15 @@ class Examined:
         return self.read > 0 and self.unread <= MOST_UNREAD * (self.read + self.unread)
 
 
-def examine(lines: Iterable[bytes]) -> Examined:
-    """Examines the lines of a log, with or without their ends."""
+def examine(lines: Iterable[bytes], pattern: str | None = None) -> Examined:
+    """Examines the lines of a log, with or without their ends.
+
+    Args:
+        lines: the lines.
+        pattern: as for ``Layout``.
+    """
     found = Examined()
-    layout = Layout()
+    layout = Layout(pattern)
     for line in lines:
         parsed = parse(line, layout)
         if isinstance(parsed, Rejected):

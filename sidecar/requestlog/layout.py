@@ -14,6 +14,7 @@ Read are:
   Docker Compose.
 - The same in a field of a JSON object: Docker, Fluent Bit, Vector, logstash, ECS, log4j's
   JsonTemplateLayout.
+- Anything that a pattern describes, if the log's own is known.
 
 Example: Strimzi's Kafka 4.0 logs ``2026-03-04 05:06:07 DEBUG [data-plane-kafka-network-thread-3-
 ListenerName(CLIENTS-9094)-SASL_SSL-1] logger:317 - Completed request:{...}``. The time is
@@ -27,10 +28,12 @@ import json
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 
+from sidecar.formats.log4j_pattern import LinePattern, parse_pattern
 from sidecar.requestlog.pieces import Pieces
 from sidecar.requestlog.rejected import LOGGER, Rejected, RejectedKind
 
@@ -55,6 +58,7 @@ TIME: Final = (
 """A date and time, with an optional offset."""
 _THREAD: Final = rb"(?:data-plane-|control-plane-)?kafka-[\w.()-]+"
 _LOGGER: Final = rb"(?:(?:k|kafka)\.)?(?:(?:r|request)\.)?logger(?::\d+)?"
+_OWN_LOGGER: Final = re.compile(_LOGGER)
 _PART: Final = (
     rb"[\s:|,-]|(?:DEBUG|INFO|TRACE)\b|\[(?!\d{4}[-/\d])[^\]]*+\]|\{[^}]*+\}"
     rb"|"
@@ -112,11 +116,20 @@ class Layout:
         in_whole_seconds: whether the times have no fraction of a second; None before the first one.
     """
 
-    __slots__ = ("_heads", "_known", "_pieces", "_tails", "in_whole_seconds")
+    __slots__ = ("_heads", "_known", "_pattern", "_pieces", "_tails", "in_whole_seconds")
 
-    def __init__(self) -> None:
-        """Nothing is known of the log yet."""
+    def __init__(self, pattern: str | None = None) -> None:
+        """Nothing is known of the log yet, except perhaps its pattern.
+
+        Args:
+            pattern: the pattern of log4j's PatternLayout; lines that it does not match are read as
+                without one. None if it is not known.
+
+        Raises:
+            ValueError: the pattern can't be used.
+        """
         self.in_whole_seconds: bool | None = None
+        self._pattern = None if pattern is None else _parsed(pattern)
         self._pieces = Pieces()
         self._heads: set[bytes] = set()
         self._tails: set[bytes] = set()
@@ -136,6 +149,12 @@ class Layout:
         head, mark, rest = line.partition(MARK)
         if not mark:
             return _NO_START if line.endswith(_LOGGED) else _FOREIGN
+        if self._pattern is not None:
+            matched = _by_pattern(self._pattern, _COLOUR.sub(b"", head), rest)
+            if isinstance(matched, tuple):
+                self._note_seconds(matched[0])
+            if matched is not None:
+                return matched
         if head.startswith(b"{"):
             return self._unwrapped(line)
         end = rest.rfind(b"}") + 1
@@ -150,9 +169,12 @@ class Layout:
             self._remember(head, time, tail)
         return time, message
 
-    def _remember(self, head: bytes, time: bytes, tail: bytes) -> None:
-        if self.in_whole_seconds is not False:
+    def _note_seconds(self, time: bytes) -> None:
+        if time and self.in_whole_seconds is not False:
             self.in_whole_seconds = _FRACTION.search(time) is None
+
+    def _remember(self, head: bytes, time: bytes, tail: bytes) -> None:
+        self._note_seconds(time)
         if max(len(self._heads), len(self._tails)) >= _MOST_FORMS:
             return
         before, _, after = map(_form, head.rpartition(time))
@@ -179,6 +201,30 @@ class Layout:
 def _form(part: bytes) -> bytes:
     """A pattern of what is around a request, with any numbers."""
     return _NUMBER.sub(rb"\\d+", re.escape(part))
+
+
+def _by_pattern(pattern: LinePattern, head: bytes, rest: bytes) -> Request | Rejected | None:
+    """Find the request by the log's pattern; None if the line does not match it."""
+    if len(head) > _LONGEST_HEAD:
+        return None
+    prefix = _PREFIX.match(head)
+    before = pattern.head.fullmatch(head)
+    if before is None and prefix is not None:
+        before = pattern.head.fullmatch(head, prefix.end())
+    if before is None:
+        return None
+    matches = [before]
+    end = rest.rfind(b"}") + 1
+    if pattern.tail is not None:
+        after = pattern.tail.fullmatch(_COLOUR.sub(b"", rest[end:]))
+        if after is None:
+            return None
+        matches.append(after)
+    parts = {key: part for match in matches for key, part in match.groupdict(b"").items()}
+    if "logger" in parts and _OWN_LOGGER.fullmatch(parts["logger"]) is None:
+        return _ANOTHER
+    time = _iso(int(parts["since"])) if "since" in parts else pattern.time(parts)
+    return time, rest[:end].lstrip(b" ")
 
 
 def without_context(message: bytes) -> bytes | None:
@@ -271,12 +317,15 @@ class _Envelope(msgspec.Struct, frozen=True, gc=False):
 
 def _iso(since_1970: float) -> bytes:
     """A time in seconds or milliseconds since 1970, in ISO 8601; empty if there is no such time."""
-    seconds = since_1970 if since_1970 < _LARGEST_SECOND else since_1970 / 1000
+    is_millis = since_1970 >= _LARGEST_SECOND
+    seconds = since_1970 / 1000 if is_millis else since_1970
     try:
-        return datetime.fromtimestamp(seconds, UTC).isoformat().encode()
+        time = datetime.fromtimestamp(seconds, UTC)
+        return time.isoformat(timespec="milliseconds" if is_millis else "auto").encode()
     except (ValueError, OverflowError, OSError):
         return b""
 
 
 _OBJECT: Final = json.JSONDecoder()
+_parsed: Final = lru_cache(maxsize=16)(parse_pattern)
 _ENVELOPE: Final = msgspec.json.Decoder(_Envelope)

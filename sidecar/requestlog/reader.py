@@ -38,8 +38,13 @@ class LogReader:
         exists: whether the file exists.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Starts without reading; the file ``path`` need not exist."""
+    def __init__(self, path: Path, pattern: str | None = None) -> None:
+        """Starts without reading; the file ``path`` need not exist.
+
+        Args:
+            path: the file.
+            pattern: as for ``Layout``.
+        """
         self.path = path
         self.usage = Usage()
         self.behind = 0
@@ -47,7 +52,7 @@ class LogReader:
         self._subscribers: list[Callable[[Line], None]] = []
         self._needs: list[Callable[[], bool]] = []
         self._tail = Tail(path)
-        self._layout = Layout()
+        self._layout = Layout(pattern)
         self._unreadable_logged = False
         self._failure: str | None = None
         self._absent: bool | None = None

@@ -3,7 +3,13 @@
 from sidecar.formats.addresses import HostPort
 from sidecar.settings.again import need_restart, read_again, secret_files, with_former
 from sidecar.settings.keys import SettingRow
-from sidecar.settings.loader import examine, load, read_command_config, read_daemon_admin
+from sidecar.settings.loader import (
+    examine,
+    load,
+    read_command_config,
+    read_daemon_admin,
+    read_daemon_values,
+)
 from sidecar.settings.model import KafkaAdmin, PemFiles, Settings
 from sidecar.settings.report import Loaded, describe
 
@@ -21,6 +27,7 @@ __all__ = [
     "read_again",
     "read_command_config",
     "read_daemon_admin",
+    "read_daemon_values",
     "secret_files",
     "with_former",
 ]

@@ -16,6 +16,7 @@ from pydantic import SecretStr
 
 from sidecar.formats import pem
 from sidecar.formats.addresses import HostPort, check_url, parse_address
+from sidecar.formats.log4j_pattern import parse_pattern
 from sidecar.formats.quantities import LARGEST_SIZE, parse_duration, parse_size
 from sidecar.quotas.producer_ids.id_quotas import LARGEST_RATE, SMALLEST_RATE
 
@@ -74,6 +75,13 @@ def function(raw: object) -> str:
     if not _FUNCTION.fullmatch(name):
         raise ValueError(f"{shown(raw)} is not module:attribute, such as my_factor:factor")
     return name
+
+
+def log4j_pattern(raw: object) -> str:
+    """Read a pattern of log4j's PatternLayout."""
+    pattern = text(raw)
+    parse_pattern(pattern)
+    return pattern
 
 
 def certificates(raw: object) -> str:

@@ -91,6 +91,13 @@ def read_daemon_admin(
     return _Reading(*_places(environ, config, properties)).admin()
 
 
+def read_daemon_values(
+    environ: Mapping[str, str], config: Path | None, properties: Path | None
+) -> Settings:
+    """Read the daemon's settings; one that can't be used has its default."""
+    return _Reading(*_places(environ, config, properties)).values
+
+
 def _places(
     environ: Mapping[str, str], config: Path | None, properties: Path | None
 ) -> tuple[list[Source], Place]:

@@ -37,6 +37,7 @@ def _one_of(words: object) -> Form:
 Text = Annotated[str, Form(convert.text, "text")]
 Secret = Annotated[SecretStr, Form(convert.secret, "secret text", is_secret=True)]
 File = Annotated[Path, Form(convert.path, "path")]
+Pattern = Annotated[str, Form(convert.log4j_pattern, "log4j pattern")]
 Pem = Annotated[str, Form(convert.certificates, "PEM text")]
 PemKey = Annotated[SecretStr, Form(convert.private_key, "PEM text", is_secret=True)]
 StoreType = Annotated[str, Form(convert.choice("PEM", "JKS", "PKCS12"), "PEM"), Default("PEM")]
@@ -278,6 +279,9 @@ class Settings(BaseSettings):
     request_log_file: File | None = None
     """The request log of the broker beside this sidecar, from which the sidecar reads usage and
     producer ids. It must not be on a data volume."""
+    request_log_layout: Pattern | None = None
+    """The pattern of that log's layout in log4j, such as "%d{UNIX_MILLIS} %p %m (%c)%n". It is
+    needed only if "request-log check" can't read the log without it."""
     history_dir: File | None = None
     """The folder to which the sidecar appends every observation of volumes, for the pipeline's
     forecasts. It must not be on a data volume."""

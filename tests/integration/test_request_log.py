@@ -89,15 +89,17 @@ def log_of(cluster: Cluster, broker_id: int) -> Path:
 
 
 async def test_it_is_on_for_a_while_and_off_again(kafka: Cluster) -> None:
-    """Lines are written meanwhile and not before or after."""
+    """Lines are written meanwhile and not before or after; the command sees its own."""
     await traffic(kafka)
     before = {key: len(written(log_of(kafka, key))) for key in kafka.brokers}
-    async with session(kafka, "--for", "PT10M") as process:
+    file = log_of(kafka, 1)
+    async with session(kafka, "--for", "PT10M", "--file", str(file)) as process:
         await all_at(kafka, "DEBUG")
         await traffic(kafka)
         process.send_signal(signal.SIGTERM)
-        _, complained = await process.communicate()
+        printed, complained = await process.communicate()
     assert (0, b"") == (process.returncode, complained)
+    assert f"on: the line of this command's request to broker 1 is in {file}." in printed.decode()
     await all_at(kafka, "WARN")
     after = {key: len(written(log_of(kafka, key))) for key in kafka.brokers}
     assert all(after[key] > before[key] for key in kafka.brokers), (before, after)

@@ -57,6 +57,7 @@ class FakeRequest:
     api_version: int
     correlation_id: int
     body: bytes
+    client_id: str = ""
 
     @property
     def decoded(self) -> Any:
@@ -324,7 +325,8 @@ class FakeConnection(asyncio.Protocol):
         start = _HEADER.size + max(client_id_length, 0)
         # Of the requests that are spoken here these have the header that ends in tags.
         flexible = key in {DESCRIBE_CLUSTER, DESCRIBE_LOG_DIRS, *self.broker.cluster.answerers}
-        request = FakeRequest(key, version, correlation_id, frame[start + flexible :])
+        client_id = frame[_HEADER.size : start].decode()
+        request = FakeRequest(key, version, correlation_id, frame[start + flexible :], client_id)
         self.broker.requests.append(request)
         body = self._answer(request)
         if body is None:

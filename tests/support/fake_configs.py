@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from kio.index import load_payload_module
@@ -10,6 +11,7 @@ from kio.schema.errors import ErrorCode
 from kio.static.constants import EntityType
 from kio.static.primitive import i8
 
+from tests.sidecar.requestlog.lines import line
 from tests.support.fake_broker import FakeBroker, FakeCluster, FakeRequest, encode
 
 DESCRIBE_CONFIGS = 32
@@ -29,6 +31,9 @@ class FakeConfigs:
         loggers: broker id -> its loggers' levels.
         refused: broker id -> the error that it answers everything with.
         deaf: brokers that say they have set a level, and have not.
+        request_logs: broker id -> its request log, which gets a line for each description while
+            its logger is at DEBUG.
+        request_log_time: the beginning of such a line.
         altered: the (broker id, logger, level) that were set, in order.
     """
 
@@ -36,6 +41,8 @@ class FakeConfigs:
     loggers: dict[int, dict[str, str]] = field(default_factory=dict)
     refused: dict[int, ErrorCode] = field(default_factory=dict)
     deaf: set[int] = field(default_factory=set)
+    request_logs: dict[int, Path] = field(default_factory=dict)
+    request_log_time: bytes = b"[2026-11-20 10:00:00,000] "
     altered: list[tuple[int, str, str]] = field(default_factory=list)
 
     def of(self, cluster: FakeCluster) -> FakeCluster:
@@ -47,6 +54,7 @@ class FakeConfigs:
         asked = request.decoded.resources[0]
         # Levels change between two questions that are the same bytes.
         broker.answers.clear()
+        self._log(broker.broker_id, request.client_id)
         kio = load_payload_module(DESCRIBE_CONFIGS, 4, EntityType.response)
         values = self.loggers if int(asked.resource_type) == BROKER_LOGGER else self.configs
         mine = values.get(broker.broker_id, {})
@@ -83,6 +91,14 @@ class FakeConfigs:
         return encode(
             kio.IncrementalAlterConfigsResponse(throttle_time=NO_TIME, responses=(response,))
         )
+
+    def _log(self, broker_id: int, client_id: str) -> None:
+        file = self.request_logs.get(broker_id)
+        if file is not None and "DEBUG" in self.loggers[broker_id].values():
+            described = {"resources": [{"resourceName": str(broker_id)}]}
+            text = line(DESCRIBE_CONFIGS, client_id=client_id, request=described)
+            with file.open("ab") as opened:
+                opened.write(self.request_log_time + text.partition(b"] ")[2] + b"\n")
 
     def _error(self, broker: FakeBroker, resource_name: str) -> ErrorCode:
         if (refused := self.refused.get(broker.broker_id)) is not None:

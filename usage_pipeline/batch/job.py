@@ -12,7 +12,7 @@ end, it changes nothing.
 import os
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from operator import itemgetter
@@ -23,6 +23,7 @@ from sidecar.errors import SidecarError
 from usage_pipeline.batch.clusters import runs_of
 from usage_pipeline.batch.run import Inputs, NoneReadError, Options, Run
 from usage_pipeline.batch.stages import STAGES, Stage, has_inputs
+from usage_pipeline.ingest.paths import BrokerName, named_by, patterns_of
 from usage_pipeline.runtime.object_storage import storage_failures
 from usage_pipeline.tables.commits import begin, recovered, upkeep, withdraw
 from usage_pipeline.tables.folder import Folder
@@ -43,6 +44,7 @@ class Outcome:
         rows: for each table that was written, the rows of the replaced days.
         files: the number of request logs that were read.
         bytes: their stored size.
+        brokers: the brokers of these logs, each with its number of files.
         quarantined: lines that can't be read.
         unknown: requests whose bytes or partitions are in no line.
         entities: for each kind of quota, whom quotas are recommended for, and why.
@@ -58,6 +60,7 @@ class Outcome:
     rows: Mapping[str, int]
     files: int
     bytes: int
+    brokers: Mapping[BrokerName, int]
     quarantined: int
     unknown: int
     entities: Mapping[str, str]
@@ -144,6 +147,7 @@ def _outcome(runs: Sequence[Run], left_out: Mapping[str, str], *, was_finished: 
         rows=rows,
         files=sum(cluster_run.files for cluster_run in runs),
         bytes=sum(cluster_run.bytes for cluster_run in runs),
+        brokers=Counter(name for each in runs if each.files for name in _broker_names(each)),
         quarantined=sum(cluster_run.quarantined for cluster_run in runs),
         unknown=sum(cluster_run.unknown for cluster_run in runs),
         entities=runs[0].entities,
@@ -151,6 +155,13 @@ def _outcome(runs: Sequence[Run], left_out: Mapping[str, str], *, was_finished: 
         replayed=frozenset[tuple[str, str]]().union(*replayed),
         rolled_forward=was_finished,
     )
+
+
+def _broker_names(run: Run) -> Iterator[BrokerName]:
+    logs = run.inputs.request_logs
+    patterns = patterns_of(None if logs is None else logs.broker_pattern)
+    for file in run.logs:
+        yield BrokerName(run.store.cluster, file.broker, named_by(file.path, patterns))
 
 
 def _recommended(store: Store) -> tuple[Mapping[str, object], ...]:

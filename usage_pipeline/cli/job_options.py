@@ -19,6 +19,7 @@ from typing import Final, TypeVar
 import click
 
 from sidecar.formats.gathered_options import gathered
+from sidecar.formats.log4j_pattern import parse_pattern
 from usage_pipeline.cli.options import Duration, Size, shown
 from usage_pipeline.cli.spark_options import CONF
 from usage_pipeline.ingest.clusters import ClusterError, cluster_name
@@ -78,6 +79,15 @@ def _cluster(_: click.Context, __: click.Parameter, name: str | None) -> str | N
         raise click.BadParameter(str(error)) from error
 
 
+def _layout(_: click.Context, __: click.Parameter, pattern: str | None) -> str | None:
+    try:
+        if pattern is not None:
+            parse_pattern(pattern)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+    return pattern
+
+
 def _candidates(_: click.Context, __: click.Parameter, count: int) -> int:
     # The first and the last candidate are the two ends of a sweep.
     if count == 1:
@@ -124,6 +134,7 @@ class InputOptions:
     quotas: Path | None = None
     zone: tuple[str, ...] = ()
     broker_pattern: str | None = None
+    layout: str | None = None
     quotas_at: datetime | None = None
 
     @property
@@ -195,6 +206,13 @@ ENTITY: Final = click.option(
     type=click.Choice(["user", "client-id", "user,client-id"]),
     help="Whom to recommend quotas for, of a kind that has no quotas yet; use the same for replay"
     " and recommend. Default: the user, or the client-id where clients do not log in.",
+)
+LAYOUT: Final = click.option(
+    "--layout",
+    metavar="PATTERN",
+    callback=_layout,
+    help="The pattern of the logs' layout in log4j, needed only if \"request-log check\" can't read"
+    " a log without it.",
 )
 OUT: Final = click.option(
     "--out",
@@ -272,12 +290,13 @@ def input_options(function: Callable[..., _R]) -> Callable[..., _R]:
         ),
         ZONE,
         BROKER_PATTERN,
+        LAYOUT,
     )
 
 
 def log_options(function: Callable[..., _R]) -> Callable[..., _R]:
     """Add the options for request logs as ``inputs: InputOptions``."""
-    return gathered(function, "inputs", InputOptions, _REQUEST_LOGS, ZONE, BROKER_PATTERN)
+    return gathered(function, "inputs", InputOptions, _REQUEST_LOGS, ZONE, BROKER_PATTERN, LAYOUT)
 
 
 def replay_options(function: Callable[..., _R]) -> Callable[..., _R]:

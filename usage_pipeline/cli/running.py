@@ -231,7 +231,12 @@ def inputs_of(options: InputOptions) -> "Inputs":
 
     logs = None
     if options.request_logs is not None:
-        logs = RequestLogs(options.request_logs, Zones.parse(options.zone), options.broker_pattern)
+        logs = RequestLogs(
+            options.request_logs,
+            Zones.parse(options.zone),
+            options.broker_pattern,
+            options.layout,
+        )
     snapshot = None
     if options.quotas is not None:
         written = datetime.fromtimestamp(options.quotas.stat().st_mtime, UTC)

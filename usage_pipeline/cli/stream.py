@@ -17,7 +17,7 @@ import click
 from sidecar.errors import SettingsError
 from usage_pipeline.cli.before_spark import check_master, check_stream
 from usage_pipeline.cli.java_classes import java_classes
-from usage_pipeline.cli.job_options import BROKER_PATTERN, CLUSTER_ID, RETAINED_DAYS, ZONE
+from usage_pipeline.cli.job_options import BROKER_PATTERN, CLUSTER_ID, LAYOUT, RETAINED_DAYS, ZONE
 from usage_pipeline.cli.options import Duration, Size, shown
 from usage_pipeline.cli.spark_log import spark_log
 from usage_pipeline.cli.spark_options import CONF, JARS, spark_settings
@@ -107,6 +107,7 @@ Examples:
 @RETAINED_DAYS
 @ZONE
 @BROKER_PATTERN
+@LAYOUT
 @CLUSTER_ID
 @click.option("--master", metavar="URL", help="Spark master. Default: all cores of this machine.")
 @JARS
@@ -130,6 +131,7 @@ def command(
     retained_days: float,
     zone: tuple[str, ...],
     broker_pattern: str | None,
+    layout: str | None,
     cluster_id: str | None,
     master: str | None,
     jars: tuple[str, ...],
@@ -150,7 +152,7 @@ def command(
     source_of: Callable[[SparkSession], Source]
     failures: AbstractContextManager[None] = nullcontext()
     if request_logs is not None:
-        logs = _logs(request_logs, zone, broker_pattern, cluster_id)
+        logs = _logs(request_logs, zone, broker_pattern, layout, cluster_id)
         source_of = functools.partial(_files, logs, cluster_id, max_bytes)
     else:
         source_of, failures = _topics(
@@ -158,6 +160,7 @@ def command(
             topics=topic or "",
             header=broker_header,
             zone=zone,
+            layout=layout,
             max_messages=max_messages,
             from_start=not from_now,
             client={} if command_config is None else client_properties(command_config),
@@ -203,14 +206,18 @@ def _session(master: str | None, options: Mapping[str, str], log: Path) -> "Spar
 
 
 def _logs(
-    path: str, zone: tuple[str, ...], broker_pattern: str | None, cluster: str | None
+    path: str,
+    zone: tuple[str, ...],
+    broker_pattern: str | None,
+    layout: str | None,
+    cluster: str | None,
 ) -> "RequestLogs":
     """Return the logs, and check path and pattern with the existing files before Spark starts."""
     from usage_pipeline.ingest.paths import Zones, patterns_of  # noqa: PLC0415 - as above
     from usage_pipeline.ingest.request_logs import RequestLogs  # noqa: PLC0415 - as above
     from usage_pipeline.streaming.file_source import is_of_stream  # noqa: PLC0415 - as above
 
-    logs = RequestLogs(path, Zones.parse(zone), broker_pattern)
+    logs = RequestLogs(path, Zones.parse(zone), broker_pattern, layout)
     for file in logs.files(cluster):
         is_of_stream(file.path, patterns_of(broker_pattern), cluster)
     return logs
@@ -229,6 +236,7 @@ def _files(
 def _topics(
     *,
     zone: tuple[str, ...],
+    layout: str | None,
     **own_options: Any,  # noqa: ANN401 - the fields of TopicOptions
 ) -> "tuple[Callable[[SparkSession], Source], AbstractContextManager[None]]":
     """Return the source, and the context that reports why it has ended."""
@@ -242,7 +250,7 @@ def _topics(
     from usage_pipeline.streaming.topic_failures import topic_failures  # noqa: PLC0415 - as above
 
     options = TopicOptions(zones=Zones.parse(zone), **own_options)
-    parse = functools.partial(parsed_messages, zones=options.zones)
+    parse = functools.partial(parsed_messages, zones=options.zones, layout=layout)
 
     def source(spark: "SparkSession") -> "Source":
         return Source(topic_messages(spark, options), parse)

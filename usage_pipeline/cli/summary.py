@@ -1,12 +1,13 @@
 """The summary of a run, as text and as JSON.
 
-Example: ``1 request log, 0.3 MB``, ``silver_request: 210 rows``, ``1 line can't be read: see the
-table quarantine``.
+Example: ``1 request log, 0.3 MB``, ``brokers: 3 by the folder kafka-3 (1 file)``,
+``silver_request: 210 rows``, ``1 line can't be read: see the table quarantine``.
 """
 
 import shlex
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from difflib import get_close_matches
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from usage_pipeline.batch.job import Outcome
     from usage_pipeline.replay.scenarios import Scenario
 
+_BROKERS: Final = 20
+"""The largest number of brokers in a line."""
 _NAMES: Final = 3
 """The largest number of names in a message."""
 
@@ -39,6 +42,9 @@ def document(outcome: "Outcome") -> dict[str, object]:
         "rows": outcome.rows,
         "files": outcome.files,
         "bytes": outcome.bytes,
+        "brokers": [
+            {**name._asdict(), "files": files} for name, files in sorted(outcome.brokers.items())
+        ],
         "quarantined": outcome.quarantined,
         "unknown": outcome.unknown,
         "entities": outcome.entities,
@@ -56,6 +62,7 @@ def text(outcome: "Outcome") -> str:
     lines += [f"skipped: {cluster}: {why}" for cluster, why in outcome.left_out.items()]
     if outcome.files:
         lines.append(f"{counted(outcome.files, 'request log')}, {outcome.bytes / 1e6:,.1f} MB")
+        lines += _brokers(outcome)
     lines += [f"{name}: {counted(count, 'row')}" for name, count in outcome.rows.items()]
     if outcome.quarantined:
         read = counted(outcome.quarantined, "line")
@@ -67,6 +74,19 @@ def text(outcome: "Outcome") -> str:
         kinds = [kind for kind, each in outcome.entities.items() if each == whom]
         lines.append(f"quotas for {whom}: {', '.join(kinds)}")
     return "\n".join(lines)
+
+
+def _brokers(outcome: "Outcome") -> Iterator[str]:
+    """Yield a line for each cluster; a broker's id may be taken from a wrong part of a path."""
+    by_cluster = groupby(sorted(outcome.brokers.items()), key=lambda item: item[0].cluster)
+    for cluster, items in by_cluster:
+        brokers = [
+            f"{name.broker} by {name.named_by} ({counted(files, 'file')})" for name, files in items
+        ]
+        more = len(brokers) - _BROKERS
+        brokers[_BROKERS:] = [f"and {more:,} more"] if more > 0 else []
+        of = f" of {cluster}" if len(outcome.clusters) > 1 else ""
+        yield f"brokers{of}: {', '.join(brokers)}"
 
 
 def scenarios_of_nobody(

@@ -73,7 +73,7 @@ def parse_part(part: Part, schema: pa.Schema = ROWS) -> Iterator[Parsed]:
             left &= ~of_hour
         return is_later
 
-    layout = Layout()
+    layout = Layout(file.layout)
     with open_log(file) as opened:
         pieces = unpacked_blocks(opened) if file.packed else blocks(opened, part.start, part.end)
         for piece in pieces:
@@ -100,8 +100,9 @@ def _second_pass(file: LogFile, hour: Doubled) -> SecondPass:
     changed = None if file.changed_at is None else file.changed_at + ahead_s
     with open_log(file) as opened:
         if not file.packed:
-            return second_pass(times_of(opened, file.size), file.size, hour, changed)
-        time_at, size = times_of_packed(opened)
+            time_at = times_of(opened, file.size, file.layout)
+            return second_pass(time_at, file.size, hour, changed)
+        time_at, size = times_of_packed(opened, file.layout)
         return second_pass(time_at, size, hour, changed)
 
 

@@ -15,7 +15,7 @@ clocks of all other brokers show Berlin's time.
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from sidecar.errors import SidecarError
@@ -93,6 +93,7 @@ class LogFile:
         head: the file's beginning, which identifies it when it is opened; None in object storage,
             where files are not appended to or renamed.
         cluster: the broker's cluster.
+        layout: the pattern of its layout in log4j; None if it is not known.
     """
 
     path: str
@@ -103,11 +104,20 @@ class LogFile:
     changed_at: float | None = None
     head: Head | None = None
     cluster: str = UNNAMED
+    layout: str | None = None
 
     @property
     def packed(self) -> bool:
         """Whether its name is that of a gzip file."""
         return self.path.endswith(".gz")
+
+
+class BrokerName(NamedTuple):
+    """A broker of some files, with its cluster and what names it in their paths."""
+
+    cluster: str
+    broker: int
+    named_by: str
 
 
 def broker_of(path: str, patterns: Iterable[re.Pattern[str]] = DEFAULT_PATTERNS) -> int:
@@ -123,10 +133,25 @@ def broker_and_place(
     path: str, patterns: Iterable[re.Pattern[str]] = DEFAULT_PATTERNS
 ) -> tuple[int, int]:
     """Return the broker, and where in the path its id ends; raises as ``broker_of`` does."""
+    match = _match_of(path, patterns)
+    return int(match["broker"]), match.end("broker")
+
+
+def named_by(path: str, patterns: Iterable[re.Pattern[str]] = DEFAULT_PATTERNS) -> str:
+    """Return what names the broker of a file, for a person; raises as ``broker_of`` does."""
+    match = _match_of(path, patterns)
+    if match.re not in DEFAULT_PATTERNS:
+        return f"--broker-pattern ({match[0]})"
+    begin = path.rfind("/", 0, match.start("broker")) + 1
+    name, is_folder, _ = path[begin:].partition("/")
+    return f"the folder {name}" if is_folder else f"{match[0]} in the file name"
+
+
+def _match_of(path: str, patterns: Iterable[re.Pattern[str]]) -> re.Match[str]:
     for pattern in patterns:
         matches = list(pattern.finditer(path))
         if matches and int(matches[-1]["broker"]) <= _LARGEST_ID:
-            return int(matches[-1]["broker"]), matches[-1].end("broker")
+            return matches[-1]
     raise RequestLogsError(
         f"{path}: the path does not name the broker; give a pattern with a group"
         r" named broker: --broker-pattern '/node-(?P<broker>\d+)/'"

@@ -1,6 +1,6 @@
 """The request logs that a run reads."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from usage_pipeline.ingest.log_parts import SPLIT_BYTES
 from usage_pipeline.ingest.paths import ALL_UTC, LogFile, Zones
@@ -16,12 +16,14 @@ class RequestLogs:
         zones: the time zones of the brokers' clocks.
         broker_pattern: a regular expression with a group named ``broker``; None means the usual
             patterns.
+        layout: the pattern of their layout in log4j; None if it is not known.
         split_bytes: the size of a part of a plain file, above 0.
     """
 
     path: str
     zones: Zones = ALL_UTC
     broker_pattern: str | None = None
+    layout: str | None = None
     split_bytes: int = SPLIT_BYTES
 
     def files(self, cluster: str | None = None) -> tuple[LogFile, ...]:
@@ -31,4 +33,4 @@ class RequestLogs:
             SidecarError: as ``stored_logs.log_files`` does.
         """
         files = log_files(self.path, self.zones, self.broker_pattern, cluster)
-        return tuple(map(identified, files))
+        return tuple(replace(identified(file), layout=self.layout) for file in files)

@@ -11,24 +11,30 @@ Lines that several threads log at the same time may be out of order by some mill
 the step, a line of the last second before it belongs to the first pass, and a line of the first
 second after it belongs to the second pass, wherever they are.
 
+The times are those that ``Layout`` finds. If a collector has put its own time in UTC before each
+line, the broker's time in the line counts. Times with an offset are not repeated, and are skipped.
+
 Example: for a file of a whole day in Berlin (1 GB), a hundred lines are read to find the step. From
 that byte on, each line of 02:00 to 03:00 is an hour later than its time seems to say.
 """
 
 import gzip
-import re
 import zlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from io import BufferedIOBase
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
+from sidecar.requestlog.layout import Layout
+from sidecar.requestlog.line import logged_at
+from sidecar.requestlog.rejected import Rejected
+from usage_pipeline.ingest.lines import LONGEST_LINE
 from usage_pipeline.ingest.log_clock import Doubled
+from usage_pipeline.ingest.rows import local_us
 from usage_pipeline.kernels.values import Flags, Longs
 
 TimeAt = Callable[[int], int | None]
@@ -45,8 +51,6 @@ _CLOCKS_DIFFER_S: Final = 60
 _PIECE: Final = 1 << 14
 _LOOKED_FOR_TIME: Final = 1 << 22
 """How many bytes are searched for a line with a time."""
-_LONGEST_TIME: Final = 40
-_TIME: Final = re.compile(rb"\[?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +113,13 @@ def second_pass(time_at: TimeAt, size: int, doubled: Doubled, changed: float | N
     return SecondPass(doubled, size, is_step=False)
 
 
-def times_of(file: BufferedIOBase, size: int) -> TimeAt:
+def times_of(file: BufferedIOBase, size: int, pattern: str | None = None) -> TimeAt:
     """Return the function that reads times of a plain file; it moves the file's position.
+
+    Args:
+        file: the file.
+        size: its size in bytes.
+        pattern: as for ``Layout``.
 
     Raises:
         OSError: raised later, by that function, if the file can't be read.
@@ -120,24 +129,32 @@ def times_of(file: BufferedIOBase, size: int) -> TimeAt:
         line = 0 if at == 0 else _next_line(file, at - 1, size)
         stop = min(size, line + _LOOKED_FOR_TIME)
         while line < stop:
+            end = _next_line(file, line, size)
             file.seek(line)
-            time = _time_of(file.read(_LONGEST_TIME))
+            # A new layout: the pieces of a line can't be joined in whatever order they are read.
+            time = _time_of(file.read(min(end - line, LONGEST_LINE)), Layout(pattern))
             if time is not None:
                 return time
-            line = _next_line(file, line, size)
+            line = end
         return None
 
     return time_at
 
 
-def times_of_packed(file: BufferedIOBase) -> tuple[TimeAt, int]:
-    """Read a gzip file; return a function for its times, and its size, up to any damage."""
+def times_of_packed(file: BufferedIOBase, pattern: str | None = None) -> tuple[TimeAt, int]:
+    """Read a gzip file; return a function for its times, and its size, up to any damage.
+
+    Args:
+        file: the file.
+        pattern: as for ``Layout``.
+    """
+    layout = Layout(pattern)
     places: list[int] = []
     times: list[int] = []
     size = 0
     try:
         for line in gzip.GzipFile(fileobj=file):
-            time = _time_of(line[:_LONGEST_TIME])
+            time = _time_of(line, layout)
             # Of consecutive lines with the same second, only the first is noted.
             if time is not None and times[-1:] != [time]:
                 places.append(size)
@@ -192,13 +209,13 @@ def _next_line(file: BufferedIOBase, at: int, size: int) -> int:
     return size
 
 
-def _time_of(line: bytes) -> int | None:
-    """Return the local time of a line, or None if it does not begin with a time."""
-    match = _TIME.match(line)
-    if match is None:
+def _time_of(line: bytes, layout: Layout) -> int | None:
+    """Return the local time of a request, or None if the line is none, or its time is not local."""
+    found = layout.find(line)
+    if isinstance(found, Rejected) or not found[0]:
         return None
     try:
-        time = datetime.fromisoformat(match[1].decode())
+        time = logged_at(found[0])
     except ValueError:
         return None
-    return int(time.replace(tzinfo=UTC).timestamp())
+    return None if time.tzinfo is not None else local_us(time) // 1_000_000

@@ -68,7 +68,7 @@ def parsed_files(
     Args:
         batches: rows of ``closed_files``.
         positions: the files that were read before.
-        logs: says which broker a file belongs to, and its time zone.
+        logs: says which broker a file belongs to, its time zone and its layout.
         cluster: the stream's cluster, whose files are read; None for a stream without a name.
 
     Raises:
@@ -85,7 +85,9 @@ def parsed_files(
             broker = broker_of(path, patterns)
             changed_at = row["modificationTime"].timestamp()
             zone = logs.zones.name_of(broker)
-            file = LogFile(path, broker, zone, row["length"], changed_at=changed_at)
+            file = LogFile(
+                path, broker, zone, row["length"], changed_at=changed_at, layout=logs.layout
+            )
             text = text_of(file)
             if text is None or positions.is_new(broker, *text):
                 yield from parse_part(Part(file, 0, file.size))

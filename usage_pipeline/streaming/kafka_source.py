@@ -38,6 +38,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from sidecar.errors import SidecarError
+from sidecar.requestlog.layout import Layout
 from sidecar.requestlog.rejected import RejectedKind
 from usage_pipeline.ingest.log_clock import ahead_ms
 from usage_pipeline.ingest.paths import NAMED, Zones
@@ -145,15 +146,21 @@ def lines_of(messages: DataFrame, header: str | None) -> DataFrame:
     )
 
 
-def parsed_messages(batches: Batches, positions: Positions, zones: Zones) -> Iterator[Parsed]:
+def parsed_messages(
+    batches: Batches, positions: Positions, zones: Zones, layout: str | None = None
+) -> Iterator[Parsed]:
     """Parse the messages in the task that receives them, without lines that were read before."""
     for batch in batches:
         for broker in pc.unique(batch["broker"]).to_pylist():
-            yield _parsed(batch, broker, positions, zones)
+            yield _parsed(batch, broker, positions, zones, layout)
 
 
 def _parsed(
-    batch: pa.RecordBatch, broker: int | None, positions: Positions, zones: Zones
+    batch: pa.RecordBatch,
+    broker: int | None,
+    positions: Positions,
+    zones: Zones,
+    layout: str | None,
 ) -> Parsed:
     if broker is None:
         nobodys = _nobodys(batch.filter(pc.is_null(batch["broker"])))
@@ -178,6 +185,7 @@ def _parsed(
         src_file="",
         offset=0,
         is_second=is_second,
+        layout=Layout(layout),
     )
     at = _messages(begins, parsed.rows["src_offset"].to_numpy())
     rejected_at = _messages(begins, parsed.rejected["src_offset"].to_numpy())

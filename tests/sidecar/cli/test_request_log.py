@@ -2,15 +2,17 @@
 
 import json
 import os
+import re
 import signal
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 from kio.schema.errors import ErrorCode
 
-from sidecar.cli import group
+from sidecar.cli import group, request_log_line
 from sidecar.kafka.broker_loggers import REQUEST_LOGGER
 from tests.support.background import bootstrap, running
 from tests.support.fake_broker import FakeCluster
@@ -128,6 +130,105 @@ class TestOn:
         )
         assert result.stderr.startswith("broker 0: DescribeConfigs returned error 31")
         assert 1 == len(result.stderr.splitlines())
+
+    def test_its_own_line_is_in_the_file(
+        self, cluster: FakeCluster, configs: FakeConfigs, tmp_path: Path
+    ) -> None:
+        """The file is of one broker, which the line names; the client-id is this command's own."""
+        file = configs.request_logs[1] = tmp_path / "kafka-request.log"
+        result = request_log(cluster, "on", "--for", "PT0.1S", "--file", str(file))
+        assert (0, "") == (result.exit_code, result.stderr)
+        expected = f"on: the line of this command's request to broker 1 is in {file}.\n"
+        assert expected in result.stdout
+        assert "was not checked" not in result.stdout
+        assert re.search(r'"clientId":"throttle-sidecar-request-log-\w{8}"', file.read_text())
+
+    def test_a_file_that_gets_no_line_ends_it(
+        self,
+        cluster: FakeCluster,
+        configs: FakeConfigs,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """An appender's filter drops every line: the levels are restored at once, exit code 1."""
+        monkeypatch.setattr(request_log_line, "WAIT_S", 0.5)
+        file = tmp_path / "kafka-request.log"
+        file.touch()
+        result = request_log(cluster, "on", "--for", "PT5S", "--file", str(file))
+        assert 1 == result.exit_code
+        assert f"no line of this command's requests was seen: nothing was written to {file}" in (
+            result.stderr
+        )
+        assert "It is on until" not in result.stdout
+        assert ["WARN", "INFO", "DEBUG"] == levels(configs)
+
+    def test_without_a_file_only_the_level_is_claimed(self, cluster: FakeCluster) -> None:
+        """The text says how to name the file."""
+        stdout = request_log(cluster, "on", "--for", "PT0.1S").stdout
+        assert "Whether the broker writes the lines was not checked" in stdout
+        assert "--file FILE" in stdout
+
+    @pytest.mark.parametrize(
+        ("words", "is_checked"),
+        [((), True), (("--broker", "0"), True), (("--broker", "1"), False)],
+    )
+    def test_the_daemons_settings_name_the_file(
+        self,
+        cluster: FakeCluster,
+        configs: FakeConfigs,
+        tmp_path: Path,
+        words: tuple[str, ...],
+        is_checked: bool,
+    ) -> None:
+        """It is the file of the broker beside the daemon, so it says nothing about others."""
+        file = configs.request_logs[0] = tmp_path / "kafka-request.log"
+        file.touch()
+        environ = {
+            "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": bootstrap(cluster),
+            "SIDECAR_REQUEST_LOG_FILE": str(file),
+            "SIDECAR_BROKER_ID": "0",
+        }
+        command = ["request-log", "on", "--for", "PT0.1S", *words]
+        result = CliRunner(env=environ).invoke(group, command)
+        assert (0, "") == (result.exit_code, result.stderr)
+        assert is_checked == (f"request to broker 0 is in {file}." in result.stdout)
+
+    @pytest.mark.parametrize("is_option", [True, False])
+    def test_a_layout_of_its_own(
+        self, cluster: FakeCluster, configs: FakeConfigs, tmp_path: Path, is_option: bool
+    ) -> None:
+        """Its pattern is an option or a daemon's setting."""
+        file = configs.request_logs[0] = tmp_path / "kafka-request.log"
+        file.touch()
+        configs.request_log_time = b"at 10 "
+        words = ["request-log", "on", "--for", "PT0.1S"]
+        layout = "at %r %p %m (%c)%n"
+        if is_option:
+            words += ["--bootstrap-server", bootstrap(cluster)]
+            words += ["--file", str(file), "--layout", layout]
+            result = CliRunner().invoke(group, words)
+        else:
+            environ = {
+                "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": bootstrap(cluster),
+                "SIDECAR_REQUEST_LOG_FILE": str(file),
+                "SIDECAR_REQUEST_LOG_LAYOUT": layout,
+            }
+            result = CliRunner(env=environ).invoke(group, words)
+        assert (0, "") == (result.exit_code, result.stderr)
+        assert f"request to broker 0 is in {file}." in result.stdout
+
+    def test_settings_from_another_machine_do_not_end_it(
+        self, cluster: FakeCluster, configs: FakeConfigs, tmp_path: Path
+    ) -> None:
+        """Their file is not there, so this command can't see what the broker writes."""
+        environ = {
+            "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": bootstrap(cluster),
+            "SIDECAR_REQUEST_LOG_FILE": str(tmp_path / "kafka-request.log"),
+        }
+        command = ["request-log", "on", "--for", "PT0.1S"]
+        result = CliRunner(env=environ).invoke(group, command)
+        assert (0, "") == (result.exit_code, result.stderr)
+        assert "was not checked" in result.stdout
 
     @pytest.mark.parametrize("words", [[], ["--for", "10M"], ["--for", "PT0S"]])
     def test_without_an_end_it_is_refused(

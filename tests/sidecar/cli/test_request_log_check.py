@@ -47,6 +47,23 @@ def test_a_log_that_is_not_read(name: str, expected: str) -> None:
     assert expected in result.stdout
 
 
+def test_a_layout_of_its_own() -> None:
+    """The pattern's time is shown; without the pattern the log can't be read."""
+    text = BY_HAND[0].replace(b"[2026-11-20 10:00:00,123]", b"20 Nov 2026 10:00:00,123")
+    assert 1 == check("-", text).exit_code
+    words = ["request-log", "check", "-", "--layout", "%d{DATE} %p %m (%c)%n"]
+    result = CliRunner().invoke(group, words, input=text)
+    assert 0 == result.exit_code
+    assert "Time          2026-11-20 10:00:00.123 to" in result.stdout
+
+
+def test_a_pattern_that_can_not_be_used() -> None:
+    """The error names the option and the conversion."""
+    result = CliRunner().invoke(group, ["request-log", "check", "-", "--layout", "%q %m"])
+    assert 2 == result.exit_code
+    assert "'--layout': %q can't be used here" in result.stderr
+
+
 def test_a_pipe_and_a_compressed_file(tmp_path: Path) -> None:
     """Both give what the file gives."""
     text = (LAYOUTS / "cri.log").read_bytes()

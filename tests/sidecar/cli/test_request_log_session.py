@@ -172,6 +172,7 @@ async def test_a_broker_that_is_off_meanwhile_is_reported_once_and_not_set_back(
     await brokers.session.wait(3.5 * CHECK_S, asyncio.Event())
     (line,) = brokers.reported
     assert line.startswith("Broker 0 is at ERROR again")
+    assert "Strimzi's operator" in line
     await brokers.session.back()
     assert {0: "ERROR", 1: "WARN"} == brokers.levels
 

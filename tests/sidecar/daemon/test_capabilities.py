@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
@@ -200,6 +201,29 @@ async def test_the_request_log_is_read_whichever_capability_fails(
     assert 3 == good.lines[0].api_key
     failed = re.findall(METRIC + r'{capability="(\w+)"} [1-9]', metrics)
     assert ["request_time", "bad"] == failed
+
+
+async def test_the_request_log_is_read_by_its_layout(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A setting has the pattern of a layout that is not found by itself."""
+    log = tmp_path / "requests.log"
+    log.touch()
+    good = Subscribes("good", fails=False)
+    monkeypatch.setitem(CAPABILITIES, good.name, good.prepare)
+
+    def is_heard() -> bool:
+        with log.open("ab") as file:
+            file.write(b"1795165200000 " + line(3).partition(b"] ")[2] + b"\n")
+        return bool(good.lines)
+
+    settings = {
+        "SIDECAR_REQUEST_LOG_FILE": str(log),
+        "SIDECAR_REQUEST_LOG_LAYOUT": "%d{UNIX_MILLIS} %p %m (%c)%n",
+    }
+    async with running(monkeypatch, **settings):
+        await until(is_heard)
+    assert datetime(2026, 11, 20, 9, tzinfo=UTC) == good.lines[0].time
 
 
 async def test_what_fails_is_on_the_page_and_no_block_takes_it_away() -> None:

@@ -213,3 +213,69 @@ def test_the_parts_of_two_heads_make_no_third_one() -> None:
     damaged = f"2026-11-20 10:00:00,123] DEBUG {_MESSAGE}".encode()
     assert parse(damaged) == parse(damaged, layout)
     assert isinstance(parse(damaged, layout), Rejected)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "time"),
+    [
+        (
+            "%d{DATE} %p %m (%c)%n",
+            "20 Nov 2026 10:00:00,123 DEBUG {} (kafka.request.logger)",
+            _TIME,
+        ),
+        ("%d{DATE} %m%n", "\x1b[36m20 Nov 2026 10:00:00,123\x1b[m {}\x1b[m", _TIME),
+        ("%d{DATE} %m%n", "2026-11-20T10:00:01.5Z stdout F 20 Nov 2026 10:00:00,123 {}", _TIME),
+        ("%m (%c) at %d{DATE}%n", "{} (k.r.logger) at 20 Nov 2026 10:00:00,123", _TIME),
+        ("[%d{dd/MMM/yyyy:HH:mm:ss.SSS}] %m%n", "[20/Nov/2026:10:00:00.123] {}", _TIME),
+        ("%r %c - %m%n", "512345 kafka.request.logger - {}", None),
+        ("%d{DATE} %m%n", _LINE.replace(_MESSAGE, "{}"), _TIME),
+    ],
+)
+def test_a_layout_by_its_pattern(pattern: str, text: str, time: datetime | None) -> None:
+    """It is read behind a collector's prefix too; other lines are read without the pattern."""
+    layout = Layout(pattern)
+    for _ in range(2):
+        found = parse(text.replace("{}", _MESSAGE).encode(), layout)
+        assert isinstance(found, Line)
+        assert time == found.time
+
+
+def test_a_pattern_in_a_json_object() -> None:
+    """A collector's object has the line as it was written."""
+    text = json.dumps({"message": f"20 Nov 2026 10:00:00,123 {_MESSAGE}"}).encode()
+    found = parse(text, Layout("%d{DATE} %m%n"))
+    assert isinstance(found, Line)
+    assert _TIME == found.time
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (f"20 Nov 2026 10:00:00,123 a.b.Other - {_MESSAGE}", OTHER),
+        (f"20 Nov 2026 10:00:00,123 kafka.request.logger - x {_MESSAGE}", RejectedKind.LAYOUT),
+        (f"20 Nox 2026 10:00:00,123 kafka.request.logger - {_MESSAGE}", RejectedKind.TIME),
+        (f"20 Nov 2026 10:00:00,123 kafka.request.logger - {_MESSAGE[:60]}", TORN),
+    ],
+)
+def test_a_line_that_the_pattern_does_not_allow(text: str, kind: RejectedKind) -> None:
+    """Another logger's line, and a request within another text, are not read."""
+    found = parse(text.encode(), Layout("%d{DATE} %c - %m%n"))
+    assert isinstance(found, Rejected)
+    assert kind is found.kind
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "expected"),
+    [
+        ("DATE", "20 Nov 2026 10:00:00,000", False),
+        ("UNIX_MILLIS", "1795168800000", False),
+        ("UNIX", "1795168800", True),
+        ("ABSOLUTE", "10:00:00,000", None),
+    ],
+)
+def test_a_pattern_tells_whole_seconds(form: str, text: str, expected: bool | None) -> None:
+    """Milliseconds that are 0 are not whole seconds."""
+    layout = Layout(f"%d{{{form}}} %m%n")
+    assert layout.in_whole_seconds is None
+    parse(f"{text} {_MESSAGE}".encode(), layout)
+    assert expected == layout.in_whole_seconds

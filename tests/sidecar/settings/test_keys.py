@@ -30,6 +30,7 @@ NAMES = [
     ("state_file", False, "state_file"),
     ("token_file", False, "token_file"),
     ("request_log_file", False, "request_log_file"),
+    ("request_log_layout", False, "request_log_layout"),
     ("history_dir", False, "history.dir"),
     ("history_max_bytes", False, "history.max_bytes"),
     ("producer_ids_rate", False, "producer_ids_rate"),

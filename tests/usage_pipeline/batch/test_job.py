@@ -77,6 +77,7 @@ def test_a_day_is_made_again_and_never_doubled(spark: SparkSession, tmp_path: Pa
     first = made(spark, out, logs / "20")
     before = {table: stored(spark, out, table) for table in TABLES}
     assert (3, 1, 2) == (first.rows["silver_request"], first.quarantined, first.files)
+    assert {1: 1, 2: 1} == {name.broker: files for name, files in first.brokers.items()}
     assert first == made(spark, out, logs / "20")
     assert before == {table: stored(spark, out, table) for table in TABLES}
 

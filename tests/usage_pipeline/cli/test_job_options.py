@@ -14,3 +14,12 @@ def test_credentials_in_a_path_are_refused(option: str) -> None:
     done = CliRunner().invoke(group, ["pipeline", "silver", *options])
     assert (2, True) == (done.exit_code, "s3://logs/x: a path must not contain" in done.output)
     assert "hidden" not in done.output
+
+
+@pytest.mark.parametrize("command", ["silver", "usage", "run", "stream"])
+def test_a_layout_that_can_not_be_used_is_refused(command: str) -> None:
+    """The message names the conversion."""
+    words = ["pipeline", command, "--out", "tables", "--request-logs", "logs"]
+    done = CliRunner().invoke(group, [*words, "--layout", "%d %highlight{%p} %m%n"])
+    assert 2 == done.exit_code
+    assert "'--layout': %highlight can't be used here" in done.output

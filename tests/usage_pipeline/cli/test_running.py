@@ -190,13 +190,14 @@ def test_a_plan_may_lie_in_the_folder_that_is_made(tmp_path: Path) -> None:
 
 
 def test_quotas_were_in_force_when_they_were_written(tmp_path: Path) -> None:
-    """The option sets another time; zones and the broker's pattern are passed to the reader."""
+    """The option sets another time; zones and patterns are passed to the reader."""
     quotas = tmp_path / "quotas.json"
     entry = {"entity": {"user": "alice"}, "quotas": {"producer_byte_rate": 10.0}}
     quotas.write_text(json.dumps({"quotas": [entry]}))
     os.utime(quotas, (1_700_000_000, 1_700_000_000))
     as_of = datetime(2026, 11, 20, tzinfo=UTC)
-    options = InputOptions("logs", "history", quotas, ("Europe/Berlin", "3=UTC"), r"(?P<broker>\d)")
+    zones_of = ("Europe/Berlin", "3=UTC")
+    options = InputOptions("logs", "history", quotas, zones_of, r"(?P<broker>\d)", "%d %m%n")
     inputs = inputs_of(options)
     assert inputs.request_logs is not None
     assert inputs.quotas is not None
@@ -205,6 +206,7 @@ def test_quotas_were_in_force_when_they_were_written(tmp_path: Path) -> None:
     zones = inputs.request_logs.zones
     assert ("UTC", "Europe/Berlin") == (zones.name_of(3), zones.name_of(4))
     assert r"(?P<broker>\d)" == inputs.request_logs.broker_pattern
+    assert "%d %m%n" == inputs.request_logs.layout
     later = inputs_of(InputOptions(quotas=quotas, quotas_at=as_of)).quotas
     assert later is not None
     assert (None, as_of) == (inputs_of(InputOptions()).quotas, later.as_of)

@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from usage_pipeline.batch.job import Outcome
-from usage_pipeline.cli.summary import plan_line, scenarios_of_nobody, text
+from usage_pipeline.cli.summary import document, plan_line, scenarios_of_nobody, text
+from usage_pipeline.ingest.paths import BrokerName
 from usage_pipeline.replay.scenarios import scenario
 
 REPLAYED = frozenset(
@@ -22,10 +24,28 @@ REPLAYED = frozenset(
 
 
 def outcome(
-    rows: Mapping[str, int], *, files: int = 0, quarantined: int = 0, unknown: int = 0
+    rows: Mapping[str, int],
+    *,
+    clusters: tuple[str, ...] = ("default",),
+    brokers: Mapping[BrokerName, int] | None = None,
+    files: int = 0,
+    quarantined: int = 0,
+    unknown: int = 0,
 ) -> Outcome:
     return Outcome(
-        ("default",), {}, (), rows, files, 300_000, quarantined, unknown, {}, (), frozenset(), False
+        clusters=clusters,
+        left_out={},
+        days=(),
+        rows=rows,
+        files=files,
+        bytes=300_000,
+        brokers=brokers or {},
+        quarantined=quarantined,
+        unknown=unknown,
+        entities={},
+        recommended=(),
+        replayed=frozenset(),
+        rolled_forward=False,
     )
 
 
@@ -55,6 +75,35 @@ def test_whom_quotas_are_for_is_told_once() -> None:
         "quotas for each user: produce, fetch",
         "quotas for the current quotas: request",
     ] == text(replace(outcome({}), entities=entities)).splitlines()
+
+
+def test_the_brokers_are_named_with_what_names_them() -> None:
+    """A wrong id would be silent otherwise; the most files do not hide one file."""
+    brokers = {
+        BrokerName("default", 3, "the folder kafka-3"): 1_200,
+        BrokerName("default", 4, "--broker-pattern (n4)"): 1,
+    }
+    made = outcome({}, files=1_201, brokers=brokers)
+    assert (
+        "brokers: 3 by the folder kafka-3 (1,200 files), 4 by --broker-pattern (n4) (1 file)"
+    ) == text(made).splitlines()[1]
+    assert {
+        "cluster": "default",
+        "broker": 4,
+        "named_by": "--broker-pattern (n4)",
+        "files": 1,
+    } in cast("list[object]", document(made)["brokers"])
+
+
+def test_the_brokers_of_several_clusters_and_of_a_large_one() -> None:
+    """Each cluster has its own line, which does not grow without end."""
+    brokers = {BrokerName("eu", id_, "the folder x"): 2 for id_ in range(25)}
+    brokers[BrokerName("us", 1, "the folder 1")] = 1
+    made = outcome({}, clusters=("eu", "us"), files=51, brokers=brokers)
+    eu, us = text(made).splitlines()[2:]
+    assert eu.startswith("brokers of eu: 0 by the folder x (2 files), 1 by ")
+    assert eu.endswith(" 19 by the folder x (2 files), and 5 more")
+    assert "brokers of us: 1 by the folder 1 (1 file)" == us
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from usage_pipeline.ingest.paths import RequestLogsError, Zones, broker_of
+from usage_pipeline.ingest.paths import RequestLogsError, Zones, broker_of, named_by, patterns_of
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,21 @@ from usage_pipeline.ingest.paths import RequestLogsError, Zones, broker_of
 def test_whose_a_file_is(path: str, expected: int) -> None:
     """It is the last broker, kafka or node with a number, no version; else a folder of digits."""
     assert expected == broker_of(path)
+
+
+@pytest.mark.parametrize(
+    ("path", "pattern", "expected"),
+    [
+        ("/logs/my-cluster-kafka-3/kafka-request.log.1", None, "the folder my-cluster-kafka-3"),
+        ("/kafka-1/broker-3.log.2026-11-20-10.gz", None, "broker-3 in the file name"),
+        ("/var/log/3/kafka-request.log", None, "the folder 3"),
+        ("s3://logs/broker=3/hour=10/x.log", None, "the folder broker=3"),
+        ("/logs/n3-a/x.log", r"/n(?P<broker>\d+)-", "--broker-pattern (/n3-)"),
+    ],
+)
+def test_what_names_a_broker(path: str, pattern: str | None, expected: str) -> None:
+    """It is the part of the path that the broker's id is taken from."""
+    assert expected == named_by(path, patterns_of(pattern))
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,28 @@ def test_what_brokers_write_is_read_fast(lines: list[bytes], zone: ZoneInfo) -> 
     assert_says_what_its_lines_say(block, zone)
 
 
+@pytest.mark.parametrize("form", ["DATE", "UNIX_MILLIS"])
+def test_a_layout_of_its_own_is_read_fast(form: str) -> None:
+    """Its rows are those of the same lines in Kafka's layout."""
+    lines = [line(3), line(3, time="2026-11-20 10:00:00,123")]
+    times = {
+        "DATE": (b"20 Nov 2026 10:00:00,000", b"20 Nov 2026 10:00:00,123"),
+        "UNIX_MILLIS": (b"1795165200000", b"1795165200123"),
+    }
+    block = b"\n".join(
+        time + b" " + text.partition(b"] ")[2]
+        for time, text in zip(times[form], lines, strict=True)
+    )
+    pattern = f"%d{{{form}}} %p %m (%c)%n"
+    assert not fast_lines(block, Layout(pattern)).left
+    made = parse_block(
+        block, broker=3, zone=BERLIN, src_file="", offset=0, layout=Layout(pattern)
+    ).rows
+    expected = parsed(b"\n".join(lines)).rows
+    columns = [name for name in ROWS.names if not name.startswith("src_")]
+    assert expected.select(columns) == made.select(columns)
+
+
 @given(lines=st.lists(damaged_lines(), min_size=1, max_size=6))
 def test_a_damaged_byte(lines: list[bytes]) -> None:
     """A line that is damaged anywhere says what it says by itself, if anything."""

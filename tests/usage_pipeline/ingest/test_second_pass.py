@@ -1,8 +1,9 @@
 """The hour that a clock goes through twice, in logs of Berlin and of Lord Howe."""
 
 import gzip
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -17,6 +18,7 @@ from tests.usage_pipeline.small_logs import metadata
 from usage_pipeline.ingest.log_clock import Doubled
 from usage_pipeline.ingest.log_parts import parse_part, parts_of
 from usage_pipeline.ingest.paths import Zones
+from usage_pipeline.ingest.request_logs import RequestLogs
 from usage_pipeline.ingest.second_pass import SecondPass
 from usage_pipeline.ingest.stored_logs import identified, log_files
 
@@ -74,6 +76,49 @@ def test_each_line_is_of_its_own_pass(  # noqa: PLR0917  by name
         times.append(time)
     path = tmp_path_factory.mktemp("log") / name
     assert times == read(path, text_of(times, zone), times[-1], zone, split)
+
+
+def _cri(line: bytes, time: datetime) -> bytes:
+    return f"{time:%Y-%m-%dT%H:%M:%S.%f}Z stdout F ".encode() + line
+
+
+def _docker(line: bytes, time: datetime) -> bytes:
+    envelope = {"log": line.decode() + "\n", "stream": "stdout", "time": f"{time:%FT%TZ}"}
+    return json.dumps(envelope, separators=(",", ":")).encode()
+
+
+def _syslog(line: bytes, time: datetime) -> bytes:
+    return f"<14>1 {time:%Y-%m-%dT%H:%M:%S.%f}Z kafka-1 kafka 8 - - ".encode() + line
+
+
+@pytest.mark.parametrize("wrap", [_cri, _docker, _syslog])
+@pytest.mark.parametrize("name", ["kafka-1.log", "kafka-1.log.gz"])
+def test_collected_logs_are_judged_by_their_inner_times(
+    tmp_path: Path, wrap: Callable[[bytes, datetime], bytes], name: str
+) -> None:
+    """The collector's time is in UTC and steps back nowhere; the broker's is local."""
+    times = minutes(*(each / 4 for each in range(-300, 300)))
+    lines = text_of(times).splitlines()
+    text = b"".join(wrap(*each) + b"\n" for each in zip(lines, times, strict=True))
+    assert times == read(tmp_path / name, text, datetime(2026, 12, 1, tzinfo=UTC))
+
+
+def test_a_log_in_a_layout_of_its_own(tmp_path: Path) -> None:
+    """The pattern finds the times that step back."""
+    times = minutes(*(each / 4 for each in range(-300, 300)))
+    local = [time.astimezone(ZoneInfo(BERLIN)) for time in times]
+    lines = [line(3).partition(b"] ")[2] for _ in local]
+    text = b"".join(
+        f"{time:%d %b %Y %H:%M:%S} ".encode() + each + b"\n"
+        for time, each in zip(local, lines, strict=True)
+    )
+    path = tmp_path / "kafka-1.log"
+    path.write_bytes(text)
+    logs = RequestLogs(str(path), Zones(BERLIN), layout="%d{dd MMM yyyy HH:mm:ss} %p %m (%c)%n")
+    (part,) = parts_of(logs.files(), 1 << 26)
+    assert times == [
+        time for parsed in parse_part(part) for time in parsed.rows["log_ts"].to_pylist()
+    ]
 
 
 def minutes(*after: float) -> list[datetime]:

@@ -53,3 +53,16 @@ def test_a_file_within_the_doubled_hour_is_of_the_pass_that_its_change_says(
     times = pa.Table.from_batches(found, ROWS)["log_ts"].to_pylist()
     assert [hour + timedelta(minutes=each) for each in (10, 50)] == times
     assert parsed(logs)[0]["log_ts"].to_pylist() == times
+
+
+def test_a_file_in_a_layout_of_its_own(tmp_path: Path) -> None:
+    """A stream reads it by its pattern, like a batch run."""
+    text = metadata("2026-11-20 10:00:00,000").replace("[2026-11-20 10:00:00,000]", "1795168800000")
+    file = write(tmp_path, 1, "2026-11-20-10", text.encode())
+    logs = RequestLogs(f"{tmp_path}/*/*", layout="%d{UNIX_MILLIS} %p %m (%c)%n")
+    row = {"path": f"file:{file}", "length": file.stat().st_size, "modificationTime": PUT_BACK}
+    listed = pa.RecordBatch.from_pylist([row])
+    found = [one.rows for one in parsed_files(iter([listed]), Positions(State()), logs)]
+    times = pa.Table.from_batches(found, ROWS)["log_ts"].to_pylist()
+    assert [datetime(2026, 11, 20, 10, tzinfo=UTC)] == times
+    assert parsed(logs)[0]["log_ts"].to_pylist() == times

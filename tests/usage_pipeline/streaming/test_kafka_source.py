@@ -49,6 +49,16 @@ def values(rows: pa.Table, *columns: str) -> list[tuple[Any, ...]]:
     return sorted(tuple(row[name] for name in columns) for row in rows.to_pylist())
 
 
+def test_messages_are_read_by_their_layout() -> None:
+    """A pattern finds the times that can't be found by themselves."""
+    text = b"1795165200123 " + line(0).partition(b"] ")[2]
+    columns = {"broker": [3], "value": [text], "timestamp": [SENT], "place": ["p"], "offset": [7]}
+    batch = pa.RecordBatch.from_pydict(columns)
+    pattern = "%d{UNIX_MILLIS} %p %m (%c)%n"
+    (both,) = parsed_messages(iter([batch]), Positions(State()), ZONES, pattern)
+    assert [datetime(2026, 11, 20, 9, 0, 0, 123_000, tzinfo=UTC)] == both.rows["log_ts"].to_pylist()
+
+
 @pytest.mark.spark
 def test_messages_are_rows_of_their_brokers(spark: SparkSession) -> None:
     """Key or header name the broker, with its own offsets and zone; the rest is quarantined."""
