@@ -23,6 +23,7 @@ import msgspec
 
 from sidecar.requestlog.layout import Layout, Request, without_context
 from sidecar.requestlog.rejected import Rejected, RejectedKind
+from sidecar.requestlog.wire import Int32, Size
 
 _Ms = Annotated[float, msgspec.Meta(ge=0)]
 
@@ -37,8 +38,8 @@ class Header(msgspec.Struct, frozen=True, gc=False, rename="camel"):
         request_api_key_name: the API's name; "" before Kafka 2.8.
     """
 
-    request_api_key: int
-    request_api_version: int
+    request_api_key: Int32
+    request_api_version: Int32
     client_id: str | None = None
     request_api_key_name: str = ""
 
@@ -54,7 +55,7 @@ class Common(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     remote_time_ms: _Ms = 0.0
     response_queue_time_ms: _Ms = 0.0
     send_time_ms: _Ms = 0.0
-    throttle_time_ms: Annotated[int, msgspec.Meta(ge=0)] = 0
+    throttle_time_ms: Size = 0
 
     @property
     def api(self) -> str:
@@ -73,7 +74,7 @@ class Body(Common, frozen=True, gc=False):
 class Throttled(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """The throttle time in an answer."""
 
-    throttle_time_ms: int = 0
+    throttle_time_ms: Int32 = 0
 
 
 class Line(msgspec.Struct, frozen=True, gc=False):

@@ -9,7 +9,14 @@ from version 15 on. A consumer's replica is -1.
 Source: Kafka's message definitions (clients/src/main/resources/common/message).
 """
 
+from typing import Annotated
+
 import msgspec
+
+Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
+Int64 = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+Size = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
+"""Kafka's integers. A damaged line may have larger ones, which fit into no column."""
 
 
 class Wire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -26,28 +33,28 @@ class InitProducerIdAnswer(Wire, frozen=True):
         throttle_time_ms: the throttle time.
     """
 
-    producer_id: int = -1
-    producer_epoch: int = -1
-    error: int | None = msgspec.field(default=None, name="errorCode")
-    throttle_time_ms: int = 0
+    producer_id: Int64 = -1
+    producer_epoch: Int32 = -1
+    error: Int32 | None = msgspec.field(default=None, name="errorCode")
+    throttle_time_ms: Int32 = 0
 
 
 class Acks(Wire, frozen=True):
     """The acks of a PRODUCE; 0 means that there is no answer."""
 
-    acks: int
+    acks: Int32
 
 
 class ReplicaState(Wire, frozen=True):
     """The replica that fetches, from version 15 on."""
 
-    replica_id: int = -1
+    replica_id: Int32 = -1
 
 
 class Fetch(Wire, frozen=True):
     """A FETCH request."""
 
-    replica_id: int = -1
+    replica_id: Int32 = -1
     replica_state: ReplicaState = ReplicaState()
 
     @property
@@ -61,8 +68,8 @@ class Topic(Wire, frozen=True):
 
     name: str | None = None
     topic_id: str = ""
-    num_partitions: int = -1
-    count: int = -1
+    num_partitions: Int32 = -1
+    count: Int32 = -1
     assignments: tuple[msgspec.Raw, ...] | None = None
 
 
@@ -77,10 +84,10 @@ class TopicsRequest(Wire, frozen=True):
 class TopicAnswer(Wire, frozen=True):
     """The result for one topic."""
 
-    error_code: int
+    error_code: Int32
     name: str | None = None
     topic_id: str = ""
-    num_partitions: int = -1
+    num_partitions: Int32 = -1
 
 
 class TopicsAnswer(Wire, frozen=True):

@@ -35,8 +35,6 @@ from usage_pipeline.kernels.values import Flags, Longs
 Buffer = bytes | memoryview
 """Read-only bytes."""
 _TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
-_LARGEST_INT: Final = 1 << 31
-_LARGEST_SIZE: Final = 1 << 40
 _LARGEST_MS: Final = 1e15
 _KEY: Final = b'"requestApiKey":'
 _SECOND: Final = len("2026-11-20 23:05:20")
@@ -222,8 +220,6 @@ def _read(start: int, time: bytes, message: bytes, seconds: dict[bytes, int]) ->
         _fill(line)
         and body.send_time_ms + body.response_queue_time_ms <= LONGEST_QUEUED_MS
         and body.local_time_ms + body.remote_time_ms <= _LARGEST_MS
-        and -_LARGEST_INT <= body.request_header.request_api_version < _LARGEST_INT
-        and throttle_ms <= _LARGEST_SIZE
     )
     return line if is_usual else None
 
@@ -262,9 +258,11 @@ def _fill(line: _Usual) -> bool:
     body = line.body
     key = body.request_header.request_api_key
     if isinstance(body, _Produced):
-        return key == PRODUCE and _fill_produced(line, body)
+        _fill_produced(line, body)
+        return key == PRODUCE
     if isinstance(body, _Consumed):
-        return key == FETCH and _fill_consumed(line, body)
+        _fill_consumed(line, body)
+        return key == FETCH
     if isinstance(body, _Initialized):
         answer = body.response
         if isinstance(answer, InitProducerIdAnswer) and answer.error == 0:
@@ -274,23 +272,21 @@ def _fill(line: _Usual) -> bool:
     return key not in _DETAILED
 
 
-def _fill_produced(line: _Usual, body: _Produced) -> bool:
+def _fill_produced(line: _Usual, body: _Produced) -> None:
     produce, header = body.request, body.request_header
     line.acks, line.exempt = produce.acks, produce.acks == 0
     line.records_bytes = produce.records_bytes
     line.quota_bytes = produce_bytes(produce, header.request_api_version, header.client_id or "")
     line.bytes_known = line.quota_bytes is not None
-    return -_LARGEST_INT <= produce.acks < _LARGEST_INT and abs(line.records_bytes) <= _LARGEST_SIZE
 
 
-def _fill_consumed(line: _Usual, body: _Consumed) -> bool:
+def _fill_consumed(line: _Usual, body: _Consumed) -> None:
     line.is_follower = line.exempt = body.request.replica >= 0
     answer = body.response
     if not isinstance(answer, Fetched) or (line.throttle_ms > 0 and not answer.responses):
         line.bytes_known = None if line.is_follower else False
-        return True
+        return
     line.records_bytes = answer.records_bytes
     if not line.is_follower:
         line.quota_bytes = fetch_bytes(answer, body.request_header.request_api_version)
         line.bytes_known = line.quota_bytes is not None
-    return abs(line.records_bytes) <= _LARGEST_SIZE

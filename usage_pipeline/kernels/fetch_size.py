@@ -27,7 +27,7 @@ from typing import Final
 import msgspec
 
 from sidecar.requestlog.line import Line
-from sidecar.requestlog.wire import Wire
+from sidecar.requestlog.wire import Int32, Size, Wire
 from usage_pipeline.kernels.produce_size import utf8_bytes, varint_bytes
 
 NEWEST_FETCH: Final = 18
@@ -60,7 +60,7 @@ class FetchedPartition(Wire, frozen=True):
         snapshot_id: the snapshot to fetch instead.
     """
 
-    records_size_in_bytes: int = 0
+    records_size_in_bytes: Size = 0
     aborted_transactions: tuple[Present, ...] | None = None
     diverging_epoch: Present | None = None
     current_leader: Present | None = None
@@ -78,7 +78,7 @@ class Fetched(Wire, frozen=True):
     """A FETCH's answer."""
 
     responses: tuple[FetchedTopic, ...] = ()
-    throttle_time_ms: int = 0
+    throttle_time_ms: Int32 = 0
 
     @property
     def records_bytes(self) -> int:

@@ -21,7 +21,7 @@ from sidecar.requestlog import request_detail
 from sidecar.requestlog.exempt import PRODUCE
 from sidecar.requestlog.line import Line
 from sidecar.requestlog.rejected import Rejected, RejectedKind
-from sidecar.requestlog.wire import Wire
+from sidecar.requestlog.wire import Int32, Wire
 from usage_pipeline.kernels.produce_size import Produce
 
 ALTER_CLIENT_QUOTAS: Final = 49
@@ -59,7 +59,7 @@ class QuotasRequest(Wire, frozen=True):
 class QuotaAnswer(Wire, frozen=True):
     """The result for one entity."""
 
-    error_code: int
+    error_code: Int32
     entity: tuple[EntityPart, ...]
 
 

@@ -19,7 +19,7 @@ from typing import Final
 
 import msgspec
 
-from sidecar.requestlog.wire import Wire
+from sidecar.requestlog.wire import Int32, Size, Wire
 
 _FLEXIBLE_SINCE: Final = 9
 _IDS_SINCE: Final = 13
@@ -44,8 +44,8 @@ class ProducePartition(Wire, frozen=True):
         records_size_in_bytes: the size of the batches; the quota is charged for the whole request.
     """
 
-    index: int
-    records_size_in_bytes: int = 0
+    index: Int32
+    records_size_in_bytes: Size = 0
 
 
 class ProduceTopic(Wire, frozen=True):
@@ -71,7 +71,7 @@ class Produce(Wire, frozen=True):
         transactional_id: the transactional id; None outside transactions.
     """
 
-    acks: int
+    acks: Int32
     topics: tuple[ProduceTopic, ...] = msgspec.field(name="topicData")
     transactional_id: str | None = None
 

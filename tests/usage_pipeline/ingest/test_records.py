@@ -1,5 +1,6 @@
 """Blocks of lines as columns: the fast parser is compared with what each line says."""
 
+import re
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -71,6 +72,21 @@ def test_a_layout_of_its_own_is_read_fast(form: str) -> None:
 def test_a_damaged_byte(lines: list[bytes]) -> None:
     """A line that is damaged anywhere says what it says by itself, if anything."""
     assert_says_what_its_lines_say(b"\n".join(lines), BERLIN)
+
+
+NUMBERS = re.compile(rb"(?<=[:\[,])-?\d+(?:\.\d+)?(?=[,}\]])")
+ODD_NUMBERS = [*(sign * 2**bits - 1 for bits in (31, 63, 70) for sign in (1, -1)), "1e400", "NaN"]
+
+
+@given(
+    line=st.sampled_from(REAL + BY_HAND), at=st.integers(0, 60), odd=st.sampled_from(ODD_NUMBERS)
+)
+def test_an_odd_number(line: bytes, at: int, odd: object) -> None:
+    """A line with one anywhere says what it says by itself, and those beside it are read."""
+    numbers = list(NUMBERS.finditer(line))
+    number = numbers[at % len(numbers)]
+    changed = line[: number.start()] + str(odd).encode() + line[number.end() :]
+    assert_says_what_its_lines_say(b"\n".join([line, changed, line]), BERLIN)
 
 
 def test_a_client_id_forges_no_field() -> None:
