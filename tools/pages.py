@@ -224,7 +224,7 @@ def pipeline(_before: str) -> str:
         named = "".join(f" As in {of}: {', '.join(names)}." for of, names in shared.items())
         rows = [(column.name, f"`{column.type}`", column.meaning) for column in own]
         if each is schemas.SILVER_CHANGE:
-            named = " It has the same columns, without dt."
+            named = " It has the same columns."
         lines = table(("column", "type", "meaning"), rows) if rows else ""
         sections += [
             f"## {each.name}\n\n{_sentence(each)}{named}\n" + (f"\n{lines}" if lines else "")

@@ -19,6 +19,14 @@ def created(time: str, topic: str, partitions: int) -> str:
     return f"{text.decode()}\n"
 
 
+def deleted(time: str, topic: str) -> str:
+    """Returns a controller's line of a topic that was deleted."""
+    request = {"topics": [{"name": topic, "topicId": "AAAAAAAAAAAAAAAAAAAAAA"}]}
+    response = {"responses": [{"name": topic, "topicId": "x", "errorCode": 0}]}
+    text = line(20, time=time, version=6, isForwarded=True, request=request, response=response)
+    return f"{text.decode()}\n"
+
+
 def log(root: Path, broker: int, *lines: str) -> None:
     """Writes a broker's log."""
     path = root / f"broker-{broker}" / "kafka-request.log"

@@ -21,14 +21,15 @@ from pyspark.sql import SparkSession
 
 from sidecar.errors import SidecarError
 from usage_pipeline.batch.clusters import runs_of
+from usage_pipeline.batch.keeping import old_days
 from usage_pipeline.batch.run import Inputs, NoneReadError, Options, Run
 from usage_pipeline.batch.stages import STAGES, Stage, has_inputs
 from usage_pipeline.ingest.paths import BrokerName, named_by, patterns_of
 from usage_pipeline.runtime.object_storage import storage_failures
-from usage_pipeline.tables.commits import begin, recovered, upkeep, withdraw
+from usage_pipeline.tables.commits import begin, recovered, refuse_earlier, upkeep, withdraw
 from usage_pipeline.tables.folder import Folder
 from usage_pipeline.tables.lease import leased
-from usage_pipeline.tables.schemas import GOLD_RECOMMENDATION, GOLD_REPLAY
+from usage_pipeline.tables.schemas import GOLD_RECOMMENDATION, GOLD_REPLAY, Table
 from usage_pipeline.tables.store import Store, commit_all
 from usage_pipeline.tables.writers import refuse_batch
 
@@ -48,6 +49,7 @@ class Outcome:
         quarantined: lines that can't be read.
         unknown: requests whose bytes or partitions are in no line.
         entities: for each kind of quota, whom quotas are recommended for, and why.
+        dropped: for each table, the number of days that are no longer kept.
         recommended: the new rows of gold_recommendation, if a plan was requested.
         replayed: quota types, each with an entity or a name that shares a quota, if scenarios were
             requested.
@@ -64,6 +66,7 @@ class Outcome:
     quarantined: int
     unknown: int
     entities: Mapping[str, str]
+    dropped: Mapping[str, int]
     recommended: tuple[Mapping[str, object], ...]
     replayed: frozenset[tuple[str, str]]
     rolled_forward: bool
@@ -88,17 +91,22 @@ def run(
     with storage_failures(), leased(folder, holder):
         refuse_batch(folder)
         before, was_finished = recovered(folder)
+        refuse_earlier(before)
         is_new = begin(before)
         try:
             with runs_of(spark, before, inputs, options) as runs:
                 left_out = _run_stages(runs, stages, report)
-                outcome = _outcome(runs, left_out, was_finished=was_finished)
+                old = [old_days(each) for each in runs]
+                outcome = _outcome(runs, left_out, old, was_finished=was_finished)
+                for each, of_tables in zip(runs, old, strict=True):
+                    for table, days in of_tables.items():
+                        each.store.add(table, (), days)
                 after = commit_all([each.store for each in runs], holder, options.now)
         except SidecarError:
             if is_new:
                 withdraw(before)
             raise
-        upkeep(after, outcome.rows, options.retained)
+        upkeep(after, {*outcome.rows, *outcome.dropped}, options.retained)
         return outcome
 
 
@@ -129,8 +137,17 @@ def _run_stages(
     return left_out
 
 
-def _outcome(runs: Sequence[Run], left_out: Mapping[str, str], *, was_finished: bool) -> Outcome:
+def _outcome(
+    runs: Sequence[Run],
+    left_out: Mapping[str, str],
+    old: Iterable[Mapping[Table, Sequence[date]]],
+    *,
+    was_finished: bool,
+) -> Outcome:
     rows: Counter[str] = Counter()
+    dropped: Counter[str] = Counter()
+    for of_tables in old:
+        dropped.update({table.name: len(days) for table, days in of_tables.items()})
     for cluster_run in runs:
         rows.update(
             {table.name: cluster_run.store.rows(table) for table in cluster_run.store.written()}
@@ -151,6 +168,7 @@ def _outcome(runs: Sequence[Run], left_out: Mapping[str, str], *, was_finished: 
         quarantined=sum(cluster_run.quarantined for cluster_run in runs),
         unknown=sum(cluster_run.unknown for cluster_run in runs),
         entities=runs[0].entities,
+        dropped=dropped,
         recommended=_recommended(runs[0].store) if runs[0].options.has_plan else (),
         replayed=frozenset[tuple[str, str]]().union(*replayed),
         rolled_forward=was_finished,

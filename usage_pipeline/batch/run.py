@@ -70,6 +70,7 @@ class Options:
         capacity: the capacity of the smallest broker, by quota type.
         forecasting: the settings of disk forecasts.
         retained: how long files are kept after a later run has replaced them.
+        keep: how long days are kept (``keeping``); None for ever.
     """
 
     now: datetime
@@ -86,6 +87,7 @@ class Options:
     capacity: Mapping[str, float] = field(default_factory=dict)
     forecasting: Forecasting = field(default_factory=Forecasting)
     retained: timedelta = timedelta(days=7)
+    keep: timedelta | None = None
 
 
 @dataclass(slots=True)

@@ -5,11 +5,13 @@ ones.
 """
 
 from collections.abc import Sequence
+from datetime import date
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
+from usage_pipeline.batch.keeping import first_day
 from usage_pipeline.batch.run import InputsError, NoneReadError, Run, time_of
 from usage_pipeline.ingest.log_parts import Part, parts_of
 from usage_pipeline.ingest.request_logs import RequestLogs
@@ -55,26 +57,33 @@ def changes(run: Run) -> DataFrame:
     Returns:
         Rows of SILVER_CHANGE.
     """
-    store, made = run.store, None
-    days = store.written_days(SILVER_REQUEST)
-    if not store.has(SILVER_CHANGE):
-        made = run.all_requests().of_admins()
-    elif days and SILVER_CHANGE not in store.written():
-        others = store.read(SILVER_CHANGE).where(~sql.to_date("log_ts").isin(*days))
-        made = others.unionByName(run.requests_of(days).of_admins())
-    if made is not None:
-        store.write(SILVER_CHANGE, made)
+    store = run.store
+    if SILVER_CHANGE not in store.written():
+        is_there = store.has(SILVER_CHANGE)
+        days = (store.written_days if is_there else store.days_of)(SILVER_REQUEST)
+        if days:
+            store.write(SILVER_CHANGE, run.requests_of(days).of_admins(), days)
     return store.read(SILVER_CHANGE)
 
 
 def _topics_and_quotas(run: Run) -> None:
     inputs, store = run.inputs, run.store
     changed = changes(run)
+    first = first_day(run)
     if run.logs:
-        store.write(DIM_TOPIC, dim_topic(changed))
+        store.write(DIM_TOPIC, valid(dim_topic(changed), first))
     rows = () if inputs.quotas is None else snapshot_rows(inputs.quotas.quotas)
     as_of = None if inputs.quotas is None else inputs.quotas.as_of
-    store.write(SILVER_QUOTA_CONFIG, silver_quota_config(changed, rows, as_of))
+    config = silver_quota_config(changed, rows, as_of)
+    store.write(SILVER_QUOTA_CONFIG, valid(config, first))
+
+
+def valid(rows: DataFrame, first: date | None) -> DataFrame:
+    """Return the rows that are valid on a day or later; None for all rows."""
+    if first is None:
+        return rows
+    valid_to = sql.col("valid_to")
+    return rows.where(valid_to.isNull() | (sql.to_date(valid_to) >= sql.lit(first)))
 
 
 def _silver_request(run: Run, logs: RequestLogs) -> None:

@@ -22,7 +22,7 @@ from pyspark.sql import functions as sql
 from sidecar.requestlog.rejected import RejectedKind
 from usage_pipeline.batch.logs_stage import usage_of_logs
 from usage_pipeline.batch.run import InputsError, Run, time_of
-from usage_pipeline.batch.silver_stage import changes, silver
+from usage_pipeline.batch.silver_stage import changes, silver, valid
 from usage_pipeline.forecast.forecast_table import disk_forecast
 from usage_pipeline.recommend.recommendation_table import gold_recommendation
 from usage_pipeline.replay.entities import by_default, entities_in_words
@@ -102,7 +102,7 @@ def _recommend(run: Run) -> None:
     days = _newest_days(run, GOLD_USAGE_1S, counted)
     usage = UsageRows(run.spark, store.files(GOLD_USAGE_1S, days))
     brokers = (run.requests or run.requests_of(days)).cluster_clients()
-    config = valid(store.read(SILVER_QUOTA_CONFIG), days)
+    config = valid(store.read(SILVER_QUOTA_CONFIG), days[0])
     run.entities = entities_in_words(config, options.entity)
     recommended = gold_recommendation(
         usage,
@@ -155,7 +155,7 @@ def _read(run: Run, days: Sequence[date]) -> _Read:
 
 def _config(run: Run, days: Sequence[date]) -> DataFrame:
     """Return the quotas of these days, with the defaults that the options ask for."""
-    config = valid(run.store.read(SILVER_QUOTA_CONFIG), days)
+    config = valid(run.store.read(SILVER_QUOTA_CONFIG), days[0])
     return config if run.options.entity is None else by_default(config, run.options.entity)
 
 
@@ -240,12 +240,4 @@ def _charged(run: Run, days: Iterable[date]) -> Requests:
 def _mutations(run: Run, days: Sequence[date]) -> MutationRequests:
     """Return the requests about topics that were charged on these days."""
     of_days = changes(run).where(sql.to_date("quota_ts").isin(*days))
-    return MutationRequests.from_changes(of_days, valid(run.store.read(DIM_TOPIC), days))
-
-
-def valid(rows: DataFrame, days: Sequence[date]) -> DataFrame:
-    """Return the rows that are still valid on the first of ``days``; tables have older ones too."""
-    if not days:
-        return rows
-    valid_to = sql.col("valid_to")
-    return rows.where(valid_to.isNull() | (sql.to_date(valid_to) >= sql.lit(min(days))))
+    return MutationRequests.from_changes(of_days, valid(run.store.read(DIM_TOPIC), days[0]))

@@ -1,7 +1,8 @@
 """``throttle-sidecar pipeline``: usage, quotas and forecasts from logs and volume history.
 
-Each command has its own file. All commands except ``report``, ``files`` and ``sample`` start Spark,
-which needs Java. The commands import Spark only when they run, so that ``--help`` is fast.
+Each command has its own file. All commands except ``report``, ``files``, ``upgrade`` and ``sample``
+start Spark, which needs Java. The commands import Spark only when they run, so that ``--help`` is
+fast.
 """
 
 import sys
@@ -20,10 +21,14 @@ from usage_pipeline.cli import (
     sample,
     silver,
     stream,
+    upgrade,
     usage,
 )
 
-_COMMANDS: Final = (run, silver, usage, replay, recommend, forecast, report, files, stream, sample)
+_COMMANDS: Final = (
+    *(run, silver, usage, replay, recommend, forecast),
+    *(report, files, upgrade, stream, sample),
+)
 """The commands, in the order of the help."""
 
 

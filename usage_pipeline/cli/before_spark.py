@@ -157,7 +157,7 @@ def check_volumes(path: str) -> None:
 
 def _free(out: str) -> "Folder":
     """Return the folder, which is writable and which no other run writes to."""
-    from usage_pipeline.tables.commits import pinned  # noqa: PLC0415 - of the extra
+    from usage_pipeline.tables.commits import pinned, refuse_earlier  # noqa: PLC0415 - of the extra
     from usage_pipeline.tables.folder import Folder  # noqa: PLC0415 - as above
     from usage_pipeline.tables.lease import refuse_leased  # noqa: PLC0415 - as above
 
@@ -166,7 +166,7 @@ def _free(out: str) -> "Folder":
         _refuse_unwritable(out, folder.here)
     folder.check_store()
     refuse_leased(folder)
-    pinned(folder)
+    refuse_earlier(pinned(folder))
     return folder
 
 

@@ -28,6 +28,7 @@ from usage_pipeline.runtime.addresses import address_of
 
 _R = TypeVar("_R")
 
+_DAY_S: Final = 86_400.0
 _FLOORS: Final = ", ".join(f"{name}={least:g}" for name, least in FLOORS.items())
 
 
@@ -95,6 +96,12 @@ def _candidates(_: click.Context, __: click.Parameter, count: int) -> int:
     return count
 
 
+def _keep(_: click.Context, __: click.Parameter, seconds: float | None) -> float | None:
+    if seconds is not None and seconds % _DAY_S:
+        raise click.BadParameter("tables have whole days; use a number of days, such as P90D")
+    return seconds
+
+
 def _floors(
     _: click.Context, __: click.Parameter, texts: tuple[str, ...]
 ) -> tuple[tuple[str, float], ...]:
@@ -121,6 +128,7 @@ class JobOptions:
     until: datetime | None = None
     allow_fewer: bool = False
     retained_days: float = 7.0
+    keep: float | None = None
     as_json: bool = False
     conf: tuple[tuple[str, str], ...] = ()
 
@@ -260,6 +268,13 @@ def job_options(function: Callable[..., _R]) -> Callable[..., _R]:
             help="Replace a day even if the new logs have fewer requests.",
         ),
         RETAINED_DAYS,
+        click.option(
+            "--keep",
+            type=Duration(),
+            callback=_keep,
+            help="Drop days that are older than this, such as P90D. Gold tables keep four times as"
+            " many days. Default: keep all.",
+        ),
         click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
         CONF,
     )

@@ -292,6 +292,7 @@ def options_of(
             retention_hours=disks.retention / 3600,
         ),
         retained=timedelta(days=job.retained_days),
+        keep=None if job.keep is None else timedelta(seconds=job.keep),
     )
 
 

@@ -48,6 +48,7 @@ def document(outcome: "Outcome") -> dict[str, object]:
         "quarantined": outcome.quarantined,
         "unknown": outcome.unknown,
         "entities": outcome.entities,
+        "dropped": outcome.dropped,
         "rolled_forward": outcome.rolled_forward,
     }
 
@@ -64,6 +65,7 @@ def text(outcome: "Outcome") -> str:
         lines.append(f"{counted(outcome.files, 'request log')}, {outcome.bytes / 1e6:,.1f} MB")
         lines += _brokers(outcome)
     lines += [f"{name}: {counted(count, 'row')}" for name, count in outcome.rows.items()]
+    lines += [f"{name}: dropped {counted(n, 'old day')}" for name, n in outcome.dropped.items()]
     if outcome.quarantined:
         read = counted(outcome.quarantined, "line")
         lines.append(f"{read} can't be read: see the table quarantine")

@@ -21,9 +21,9 @@ from usage_pipeline.ingest.rows import YEARS, Row, local_us, row
 from usage_pipeline.ingest.whole_seconds import spread_us
 from usage_pipeline.kernels.values import Flags, Longs
 from usage_pipeline.tables.arrow import arrow_schema
-from usage_pipeline.tables.schemas import QUARANTINE, SILVER_CHANGE
+from usage_pipeline.tables.schemas import QUARANTINE, SILVER_REQUEST
 
-ROWS: Final = arrow_schema(SILVER_CHANGE.columns)
+ROWS: Final = arrow_schema(SILVER_REQUEST.columns[1:])
 """SILVER_REQUEST without its day, which is derived from log_ts."""
 REJECTED: Final = arrow_schema(QUARANTINE.columns)
 

@@ -6,7 +6,7 @@ only validated, change nothing. A change applies from the time of its line. Line
 are in the order of their file and offset.
 
 Example: a topic is created with 12 partitions at 10:00, grown to 24 at 11:00 and deleted at 12:00.
-It has three rows: 12 until 11:00, 24 until 12:00, and null from then on.
+It has three rows: 12 until 11:00, 24 until 12:00, and null for the deletion, valid only at 12:00.
 
 Source: Kafka's ReplicationControlManager; ``sidecar.requestlog.mutation_counts.TopicSizes``.
 """
@@ -14,7 +14,7 @@ Source: Kafka's ReplicationControlManager; ``sidecar.requestlog.mutation_counts.
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from usage_pipeline.tables.apis import TOPIC_APIS
+from usage_pipeline.tables.apis import DELETE_TOPICS, TOPIC_APIS
 from usage_pipeline.tables.schemas import DIM_TOPIC
 
 
@@ -36,14 +36,18 @@ def dim_topic(silver: DataFrame) -> DataFrame:
         silver.where(is_mutation_line() & ~sf.coalesce("validate_only", sf.lit(False)))
         .select(
             sf.posexplode("topic_changes").alias("at", "change"),
-            *("log_ts", "src_file", "src_offset"),
+            *("api", "log_ts", "src_file", "src_offset"),
         )
         .where("coalesce(change.error, 0) = 0")
-        .select("at", "change.*", sf.col("log_ts").alias("valid_from"), "src_file", "src_offset")
+        .select(
+            *("at", "change.*", "src_file", "src_offset"),
+            sf.col("log_ts").alias("valid_from"),
+            sf.when(sf.col("api").isin(*DELETE_TOPICS), sf.col("log_ts")).alias("deleted"),
+        )
     )
     # A topic that is known only by its id differs from every topic with a name.
     same = Window.partitionBy("topic", sf.when(sf.col("topic") == "", sf.col("topic_id"))).orderBy(
         "valid_from", "src_file", "src_offset", "at"
     )
-    changes_until = changes.withColumn("valid_to", sf.lead("valid_from").over(same))
-    return DIM_TOPIC.select(changes_until)
+    valid_to = sf.coalesce("deleted", sf.lead("valid_from").over(same))
+    return DIM_TOPIC.select(changes.withColumn("valid_to", valid_to))

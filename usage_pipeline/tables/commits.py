@@ -35,7 +35,7 @@ from usage_pipeline.tables import delta
 from usage_pipeline.tables.delta import OtherFormatError
 from usage_pipeline.tables.folder import Folder
 from usage_pipeline.tables.parquet_files import NotWrittenError
-from usage_pipeline.tables.schemas import TABLES, UNNAMED, Table
+from usage_pipeline.tables.schemas import EARLIER, FORMAT, TABLES, UNNAMED, Table, tables_of
 from usage_pipeline.tables.table_files import Written
 
 if TYPE_CHECKING:
@@ -46,11 +46,8 @@ RECORDS: Final = "_commits"
 """The folder of the records of batch runs."""
 STREAMS: Final = "_streams"
 """The folder in which streams register their tables."""
-_FORMAT: Final = 2
-"""The version of the record, the manifest and the columns; other versions are refused."""
 _APP: Final = "throttle-sidecar/"
 """The prefix of a transaction's id; each cluster of a table has its own transactions."""
-_BY_NAME: Final = {table.name: table for table in TABLES}
 _T = TypeVar("_T")
 
 
@@ -98,11 +95,13 @@ class Pinned:
         folder: the folder of the tables.
         number: the number of the last run; 0 if there are no tables.
         versions: the version of each existing table, by name.
+        format: the format of the tables.
     """
 
     folder: Folder
     number: int
     versions: Mapping[str, int]
+    format: int = FORMAT
     _there: dict[str, "tuple[DeltaTable | None, Sequence[Written]]"] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -124,7 +123,7 @@ class Pinned:
         if table.name not in self._there:
             version = self.versions.get(table.name)
             opened = None if version is None else delta.opened_table(self.folder, table, version)
-            self._there[table.name] = opened, delta.files_in(opened, table)
+            self._there[table.name] = opened, delta.files_in(opened)
         return self._there[table.name]
 
 
@@ -136,10 +135,10 @@ def pinned(folder: Folder) -> Pinned:
     """
     text = folder.read(MANIFEST)
     if text is None:
-        _refuse_earlier(folder)
+        _refuse_unmarked(folder)
         return Pinned(folder, 0, {})
     manifest = _decoded(folder, text, _Manifest)
-    return Pinned(folder, manifest.number, manifest.tables)
+    return Pinned(folder, manifest.number, manifest.tables, manifest.format)
 
 
 def newest(folder: Folder) -> Pinned:
@@ -175,6 +174,20 @@ def recovered(folder: Folder) -> tuple[Pinned, bool]:
     return _finished(now, _decoded(folder, text or b"", _Record)), True
 
 
+def refuse_earlier(tables: Pinned) -> None:
+    """Check that a run can write to tables; readers can read an earlier format.
+
+    Raises:
+        OtherFormatError: the tables have an earlier format.
+    """
+    if tables.format != FORMAT:
+        raise OtherFormatError(
+            f"{tables.folder} has tables of format {tables.format}, and this version writes format"
+            f" {FORMAT}. Upgrade them, which needs no logs:"
+            f" `throttle-sidecar pipeline upgrade --out {tables.folder}`"
+        )
+
+
 def is_finished(tables: Pinned) -> bool:
     """Whether all recorded commits are done; otherwise the next run completes them."""
     return _unfinished(tables) is None
@@ -186,7 +199,7 @@ def begin(before: Pinned) -> bool:
     Returns:
         Whether the folder is new; then ``withdraw`` removes the mark if the run is refused.
     """
-    record = _Record(_FORMAT, 0, "", datetime.min.replace(tzinfo=UTC), [])
+    record = _Record(FORMAT, 0, "", datetime.min.replace(tzinfo=UTC), [])
     return before.number == 0 and before.folder.create(_record(0), msgspec.json.encode(record))
 
 
@@ -212,7 +225,7 @@ def commit(before: Pinned, changes: Sequence[Change], by: str, at: datetime) -> 
     folder = before.folder
     for change in changes:
         _refuse_missing(folder, change)
-    record = _Record(_FORMAT, before.number + 1, by, at, list(changes))
+    record = _Record(FORMAT, before.number + 1, by, at, list(changes))
     path, text = _record(record.number), msgspec.json.encode(record)
     # If the store's response was lost, the client repeats the request and finds its own record, so
     # the content decides. Old records are removed, so a run that slept longer creates its own.
@@ -263,7 +276,7 @@ def upkeep(tables: Pinned, names: Iterable[str], retained: timedelta) -> None:
     """
     folder = tables.folder
     for name in names:
-        opened = delta.opened_table(folder, _BY_NAME[name])
+        opened = delta.opened_table(folder, tables_of(FORMAT)[name])
         if opened is None:
             continue
         delta.clean(opened, retained, tables.versions.get(name))
@@ -272,11 +285,11 @@ def upkeep(tables: Pinned, names: Iterable[str], retained: timedelta) -> None:
 
 
 def _finished(before: Pinned, record: _Record) -> Pinned:
-    folder = before.folder
-    versions = dict(before.versions)
+    folder, versions = before.folder, dict(before.versions)
+    tables = tables_of(record.format)
     with storage_failures(str(folder)):
         for change in record.changes:
-            table = _BY_NAME[change.table]
+            table = tables[change.table]
             opened = delta.opened_table(folder, table)
             app = _APP + change.cluster
             known = None if opened is None else opened.transaction_version(app)
@@ -287,9 +300,9 @@ def _finished(before: Pinned, record: _Record) -> Pinned:
                 )
                 opened = delta.commit_to(folder, opened, made)
             versions[table.name] = opened.version()
-    manifest = _Manifest(_FORMAT, record.number, record.by, record.at, versions)
+    manifest = _Manifest(record.format, record.number, record.by, record.at, versions)
     folder.replace(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
-    return Pinned(folder, record.number, versions)
+    return Pinned(folder, record.number, versions, record.format)
 
 
 def _refuse_missing(folder: Folder, change: Change) -> None:
@@ -308,10 +321,10 @@ def _refuse_missing(folder: Folder, change: Change) -> None:
             )
 
 
-def _refuse_earlier(folder: Folder) -> None:
+def _refuse_unmarked(folder: Folder) -> None:
     """Refuse tables without a mark, which an old version wrote before Delta."""
     names = {*folder.names()}
-    if names.isdisjoint({RECORDS, STREAMS}) and not names.isdisjoint(_BY_NAME):
+    if names.isdisjoint({RECORDS, STREAMS}) and not names.isdisjoint(tables_of(FORMAT)):
         raise OtherFormatError(
             f"{folder} has tables of an earlier version of this program, which are not Delta"
             " tables. Create them again from the logs, in another folder:"
@@ -322,11 +335,14 @@ def _refuse_earlier(folder: Folder) -> None:
 def _decoded(folder: Folder, text: bytes, kind: type[_T]) -> _T:
     try:
         document = msgspec.json.decode(text, type=dict)
-        if document.get("format") == _FORMAT:
+        if document.get("format") in {*EARLIER, FORMAT}:
             return msgspec.convert(document, kind)
     except (ValueError, AttributeError) as error:
         raise OtherFormatError(f"{folder}/{MANIFEST} can't be read: {error}") from error
-    raise delta.other_format(folder, f"format {document.get('format')}; this one has {_FORMAT}")
+    raise OtherFormatError(
+        f"{folder} has tables of format {document.get('format')}, and this version reads up to"
+        f" {FORMAT}. A later version has written them; use that one"
+    )
 
 
 def _last(folder: Folder) -> int | None:

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from sidecar.errors import SidecarError
 from usage_pipeline.runtime.object_storage import storage_failures
 from usage_pipeline.tables.arrow import arrow_schema
@@ -91,7 +89,8 @@ def commit_to(folder: Folder, opened: "DeltaTable | None", made: TableCommit) ->
             partition_values=dict(zip(table.folders, file.values, strict=True)),
             modification_time=int(made.at.timestamp() * 1000),
             data_change=True,
-            stats=msgspec.json.encode({"numRecords": file.rows}).decode(),
+            # A record of an earlier version has no statistics.
+            stats=file.statistics or f'{{"numRecords": {file.rows}}}',
         )
         for file in made.files
     ]
@@ -99,12 +98,12 @@ def commit_to(folder: Folder, opened: "DeltaTable | None", made: TableCommit) ->
         app_transactions=[Transaction(*made.transaction)], max_commit_retries=0
     )
     schema = Schema.from_arrow(arrow_schema(table.stored))
-    if opened is None:
+    if opened is None or opened.metadata().partition_columns != [*table.folders]:
         create_table_with_add_actions(
             folder.uri(table.name),
             schema,
             actions,
-            mode="error",
+            mode="error" if opened is None else "overwrite",
             partition_by=list(table.folders),
             description=table.meaning,
             configuration=_CONFIGURATION,
@@ -121,7 +120,7 @@ def commit_to(folder: Folder, opened: "DeltaTable | None", made: TableCommit) ->
         opened.create_write_transaction(
             [*actions],
             "append" if made.replaced is None else "overwrite",
-            schema,
+            opened.schema(),
             list(table.folders),
             partition_filters=None if made.replaced is None else made.replaced.filters(),
             commit_properties=properties,
@@ -139,37 +138,28 @@ def opened_table(folder: Folder, table: Table, version: int | None = None) -> "D
     """Open a table; return None if it does not exist.
 
     Columns that this program has added since are missing, and read as null.
-
-    Raises:
-        OtherFormatError: a later version of this program has added columns.
     """
     from deltalake import DeltaTable  # noqa: PLC0415 - of the driver alone
     from deltalake.exceptions import TableNotFoundError  # noqa: PLC0415 - as above
 
     with storage_failures(str(folder)):
         try:
-            opened = DeltaTable(
+            return DeltaTable(
                 folder.uri(table.name), version=version, storage_options=folder.options
             )
         except TableNotFoundError:
             return None
-    known = {column.name for column in table.stored}
-    if unknown := [field.name for field in opened.schema().fields if field.name not in known]:
-        raise OtherFormatError(
-            f"{folder}: {table.name} has columns that this version of the program does not know"
-            f" ({', '.join(unknown)}). A later version has written it; use that one"
-        )
-    return opened
 
 
-def files_in(opened: "DeltaTable | None", table: Table) -> list[Written]:
+def files_in(opened: "DeltaTable | None") -> list[Written]:
     """Return the files of a version; none if there is no table."""
     if opened is None:
         return []
     import pyarrow as pa  # noqa: PLC0415 - as above
 
     actions = pa.table(opened.get_add_actions(flatten=True))
-    values = [actions[f"partition.{name}"].to_pylist() for name in table.folders]
+    names = opened.metadata().partition_columns
+    values = [actions[f"partition.{name}"].to_pylist() for name in names]
     return [
         Written(path, tuple(map(str, of_partition)), rows, size)
         for path, rows, size, *of_partition in zip(
@@ -212,12 +202,3 @@ def clean(opened: "DeltaTable", retained: timedelta, pinned: int | None) -> None
             keep_versions=None if pinned is None else [pinned],
         )
         opened.cleanup_metadata()
-
-
-def other_format(folder: Folder, how: str) -> OtherFormatError:
-    """Return the error for tables of another version, with the difference and the remedy."""
-    return OtherFormatError(
-        f"{folder} has tables of another version of this program ({how}). Create them again from"
-        " the logs, in another folder:"
-        " `throttle-sidecar pipeline run --request-logs PATH --out DIR`"
-    )

@@ -23,6 +23,7 @@ from usage_pipeline.runtime.by_workers import Batches, by_workers
 from usage_pipeline.tables.arrow import arrow_schema
 from usage_pipeline.tables.folder import Folder
 from usage_pipeline.tables.schemas import UNNAMED, Table
+from usage_pipeline.tables.statistics import statistics_of
 from usage_pipeline.tables.table_files import TableFile, Values, Written
 
 if TYPE_CHECKING:
@@ -138,9 +139,13 @@ class Writer:
         written = []
         for values, file in self._open.items():
             try:
-                written.append(Written(self._path(values), values, file.rows, file.close()))
+                size = file.close()
             except OSError as error:
                 self.problem = self.problem or str(error)
+                continue
+            if self.problem is None:
+                path = self._path(values)
+                written.append(Written(path, values, file.rows, size, file.statistics()))
         return {self.target.table.name: [] if self.problem else written}
 
     def _flush(self) -> None:
@@ -195,6 +200,10 @@ class _File:
         size = int(self.output.tell())
         self.output.close()
         return size
+
+    def statistics(self) -> str:
+        """Return the statistics of the closed file."""
+        return statistics_of(self.writer.writer.metadata)
 
 
 def collected(reports: "DataFrame") -> list[Report]:

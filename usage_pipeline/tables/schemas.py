@@ -12,7 +12,8 @@ Example: ``GOLD_USAGE_1S.select(frame)`` of a frame whose ``events`` is an int g
 one that lacks it raises Spark's AnalysisException.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -117,7 +118,6 @@ _NAMED: Final = "{} of the quota; `<default>` for the default, null for none"
 _LOG_DIR: Final = "Path of the log dir"
 _VOLUMES_BROKER: Final = "Broker of the volume"
 _VALID_FROM: Final = "Start of the validity"
-_VALID_TO: Final = "Next change; null if none is known"
 _KEY: Final = "Name of the quota in Kafka, such as `producer_byte_rate`"
 _LOGGED_BY: Final = "Broker or controller that wrote the line"
 _SRC_FILE: Final = "File that contains the line"
@@ -211,8 +211,8 @@ SILVER_REQUEST: Final = Table(
 
 SILVER_CHANGE: Final = Table(
     "silver_change",
-    SILVER_REQUEST.columns[1:],
-    (),
+    SILVER_REQUEST.columns,
+    ("dt",),
     "a copy of a silver_request row that changes topics or quotas, as its controller logged it",
 )
 
@@ -249,7 +249,7 @@ SILVER_QUOTA_CONFIG: Final = Table(
             "Value per second, or in percent for `request_percentage`; null if removed",
         ),
         Column("valid_from", "timestamp", _VALID_FROM),
-        Column("valid_to", "timestamp", _VALID_TO),
+        Column("valid_to", "timestamp", "Next change; null if none is known"),
         Column("source", "string", "`snapshot` (the file of quotas) or `log`"),
     ),
     (),
@@ -263,7 +263,7 @@ DIM_TOPIC: Final = Table(
         Column("topic_id", "string", "Topic id (base64), or empty if the log has none"),
         Column("partitions", "int", "Number of partitions; null if unknown, or after the deletion"),
         Column("valid_from", "timestamp", _VALID_FROM),
-        Column("valid_to", "timestamp", _VALID_TO),
+        Column("valid_to", "timestamp", "Next change, or the deletion; null if none is known"),
         Column("src_file", "string", _SRC_FILE),
         Column(
             "src_offset", "bigint", "Position of the line, which orders changes of the same time"
@@ -477,3 +477,16 @@ TABLES: Final = (
     GOLD_DISK_FORECAST,
 )
 """All tables, in the order in which the stages write them."""
+
+FORMAT: Final = 3
+"""The version of the tables' layout. Added columns do not change it: they are null in earlier rows,
+and earlier versions of this program ignore them."""
+EARLIER: Final[Mapping[int, tuple[Table, ...]]] = {
+    2: (replace(SILVER_CHANGE, columns=SILVER_CHANGE.columns[1:], partitions=()),)
+}
+"""Tables that had another layout in an earlier format, which ``pipeline upgrade`` rewrites."""
+
+
+def tables_of(format_: int) -> dict[str, Table]:
+    """Return the tables of a format, by name."""
+    return {table.name: table for table in (*TABLES, *EARLIER.get(format_, ()))}

@@ -38,12 +38,14 @@ class Written(msgspec.Struct, frozen=True):
         values: the values of the table's ``folders``; days as 2026-11-21.
         rows: the number of its rows.
         bytes: its size.
+        statistics: its statistics for the commit, as Delta's JSON; empty once it is committed.
     """
 
     path: str
     values: Values
     rows: int
     bytes: int
+    statistics: str = ""
 
     @property
     def cluster(self) -> str:

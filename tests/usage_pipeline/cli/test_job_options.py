@@ -23,3 +23,20 @@ def test_a_layout_that_can_not_be_used_is_refused(command: str) -> None:
     done = CliRunner().invoke(group, [*words, "--layout", "%d %highlight{%p} %m%n"])
     assert 2 == done.exit_code
     assert "'--layout': %highlight can't be used here" in done.output
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("90", "'90'"),
+        ("P3M", "'P3M'"),
+        ("PT36H", "tables have whole days; use a number of days, such as P90D"),
+        ("P0D", "must be longer than nothing"),
+    ],
+)
+def test_days_to_keep_are_whole_days(value: str, words: str) -> None:
+    """Anything else is refused before the run starts."""
+    options = ["--out", "tables", "--volumes", "history", "--keep", value]
+    done = CliRunner().invoke(group, ["pipeline", "silver", *options])
+    assert (2, True) == (done.exit_code, words in done.output), done.output
+    assert "--keep" in done.output

@@ -31,6 +31,7 @@ def outcome(
     files: int = 0,
     quarantined: int = 0,
     unknown: int = 0,
+    dropped: int = 0,
 ) -> Outcome:
     return Outcome(
         clusters=clusters,
@@ -43,6 +44,7 @@ def outcome(
         quarantined=quarantined,
         unknown=unknown,
         entities={},
+        dropped={"silver_request": dropped} if dropped else {},
         recommended=(),
         replayed=frozenset(),
         rolled_forward=False,
@@ -51,18 +53,22 @@ def outcome(
 
 def test_one_is_not_reported_as_many() -> None:
     """Many are not reported as one; none is reported as many."""
-    one = outcome({"dim_topic": 1}, files=1, quarantined=1, unknown=1)
+    one = outcome({"dim_topic": 1}, files=1, quarantined=1, unknown=1, dropped=1)
     assert [
         "1 request log, 0.3 MB",
         "dim_topic: 1 row",
+        "silver_request: dropped 1 old day",
         "1 line can't be read: see the table quarantine",
         "1 request of unknown size (no line has the bytes or partitions)",
     ] == text(one).splitlines()
-    many = outcome({"dim_topic": 2_000, "quarantine": 0}, files=2, quarantined=2, unknown=2)
+    many = outcome(
+        {"dim_topic": 2_000, "quarantine": 0}, files=2, quarantined=2, unknown=2, dropped=2
+    )
     assert [
         "2 request logs, 0.3 MB",
         "dim_topic: 2,000 rows",
         "quarantine: 0 rows",
+        "silver_request: dropped 2 old days",
         "2 lines can't be read: see the table quarantine",
         "2 requests of unknown size (no line has the bytes or partitions)",
     ] == text(many).splitlines()

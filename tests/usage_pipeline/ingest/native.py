@@ -13,7 +13,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from usage_pipeline.tables.schemas import SILVER_CHANGE
+from usage_pipeline.tables.schemas import SILVER_REQUEST
 
 _LINE: Final = (
     r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3})\] DEBUG Completed request:(.*)"
@@ -131,7 +131,7 @@ def native(lines: DataFrame, zone: str = "UTC") -> DataFrame:
         zone: of the brokers' clocks.
 
     Returns:
-        Of ``SILVER_CHANGE``, whose ``src_offset`` is null.
+        Of ``SILVER_REQUEST`` without its day, whose ``src_offset`` is null.
     """
     read = lines.select(
         "broker",
@@ -159,7 +159,7 @@ def native(lines: DataFrame, zone: str = "UTC") -> DataFrame:
     return said.selectExpr(
         *(
             f"CAST({column.name} AS {column.type}) AS {column.name}"
-            for column in SILVER_CHANGE.columns
+            for column in SILVER_REQUEST.columns[1:]
         )
     )
 

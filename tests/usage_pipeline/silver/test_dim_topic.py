@@ -42,14 +42,14 @@ def test_a_topics_life_is_three_rows(spark: SparkSession) -> None:
     assert {
         ("t", 12, 10, 11, 0),
         ("t", 24, 11, 12, 700),
-        ("t", None, 12, None, 0),
+        ("t", None, 12, 12, 0),
     } == {
         (r.topic, r.partitions, hour(r.valid_from), hour(r.valid_to), r.src_offset)
         for r in found
         if r.topic
     }
-    assert {("id2", None), ("id3", None)} == {
-        (r.topic_id, r.valid_to) for r in found if not r.topic
+    assert {("id2", 12), ("id3", 12)} == {
+        (r.topic_id, hour(r.valid_to)) for r in found if not r.topic
     }
 
 

@@ -76,4 +76,4 @@ def test_admins_lines_are_whole(tmp_path: Path) -> None:
         names = [name for batch in found for name in batch["api"].to_pylist()]
         assert ["CREATE_TOPICS", "49", "20"] * 2 == names
         assert {pa.string()} == {batch.schema.field("api").type for batch in found}
-        assert ROWS.names == found[0].schema.names
+        assert ["dt", *ROWS.names] == found[0].schema.names

@@ -385,8 +385,8 @@ def test_tables_of_another_version_are_refused(tmp_path: Path) -> None:
     first(later)
     folder = folder_of(later)
     manifest = folder.read("_manifest.json") or b""
-    folder.replace("_manifest.json", manifest.replace(b'"format": 2', b'"format": 99'))
-    with pytest.raises(OtherFormatError, match="format 99; this one has 2"):
+    folder.replace("_manifest.json", manifest.replace(b'"format": 3', b'"format": 99'))
+    with pytest.raises(OtherFormatError, match=r"format 99, .* up to 3"):
         pinned(folder)
     for damaged in (manifest[:-20], manifest.replace(b"format", b"\xff")):
         folder.replace("_manifest.json", damaged)
@@ -461,19 +461,18 @@ def test_a_run_of_two_clusters_that_is_killed_between_them_is_finished(
     assert ["eu", "us"] == found
 
 
-def test_columns_of_a_later_version_are_refused(tmp_path: Path) -> None:
-    """By a reader and by a stream, which names them."""
-    folder = stream_folder(tmp_path)
-    table = replace(SILVER_VOLUME, columns=(*SILVER_VOLUME.columns, Column("new", "int", "New")))
-    rows = [{"dt": date(2026, 11, 20), "broker": 1}]
-    (file,) = (one.written for one in files_of(tmp_path, table, rows))
-    assert append(folder, table, [file], ("stream", 0), NOW)
-    for look in (
-        lambda at: newest(at).files(SILVER_VOLUME),
-        lambda at: append(at, SILVER_VOLUME, [file], ("stream", 1), NOW),
-    ):
-        with pytest.raises(OtherFormatError, match=r"silver_volume has columns .*\(new\)"):
-            look(folder)
+def test_columns_of_a_later_version_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs and streams of this version ignore them, and leave them in the rows of others."""
+    later = replace(SILVER_VOLUME, columns=(*SILVER_VOLUME.columns, Column("new", "int", "New")))
+    with monkeypatch.context() as patch:
+        patch.setattr(commits, "tables_of", lambda _: {later.name: later})
+        committed(tmp_path, later, *(row | {"new": 7} for row in volumes(19, 20, available=1)))
+    committed(tmp_path, SILVER_VOLUME, *volumes(20, available=2))
+    files = [one.written for one in files_of(tmp_path, SILVER_VOLUME, volumes(21, available=3))]
+    assert append(folder_of(tmp_path), SILVER_VOLUME, files, ("stream", 0), NOW)
+    table = DeltaTable(f"{tmp_path}/silver_volume").to_pyarrow_table().sort_by("dt").to_pylist()
+    assert [(1, 7), (2, None), (3, None)] == [(row["available_bytes"], row["new"]) for row in table]
+    assert [1, 2] == sorted(row["available_bytes"] for row in rows_in(tmp_path, SILVER_VOLUME))
 
 
 ADDED = "total_bytes"
@@ -489,7 +488,7 @@ def test_an_added_column_is_null_in_earlier_rows(
 ) -> None:
     """They are read, and the next commit leaves them as they are and adds the column."""
     with monkeypatch.context() as before:
-        before.setattr(commits, "_BY_NAME", {SILVER_VOLUME.name: earlier(SILVER_VOLUME)})
+        before.setattr(commits, "tables_of", lambda _: {SILVER_VOLUME.name: earlier(SILVER_VOLUME)})
         committed(tmp_path, earlier(SILVER_VOLUME), *volumes(19, 20, available=1))
     assert {None} == {row[ADDED] for row in rows_in(tmp_path, SILVER_VOLUME)}
     committed(tmp_path, SILVER_VOLUME, volumes(20, available=2)[0] | {ADDED: 9})
