@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from sidecar.requestlog.layout import MARK, Layout
-from sidecar.requestlog.line import parse
+from sidecar.requestlog.layout import MARK, Layout, Request
+from sidecar.requestlog.line import read
 from sidecar.requestlog.rejected import Rejected, RejectedKind
 
 MOST_UNREAD: Final = 0.05
@@ -72,13 +72,14 @@ def examine(lines: Iterable[bytes], pattern: str | None = None) -> Examined:
     found = Examined()
     layout = Layout(pattern)
     for line in lines:
-        parsed = parse(line, layout)
+        request = layout.find(line)
+        parsed = read(request)
         if isinstance(parsed, Rejected):
             found.rejected[parsed.kind, parsed.message] += 1
             continue
         found.read += 1
         if found.read <= _LOOKED_AT:
-            found.forms[_form(line.rstrip(b"\r\n"), layout)] += 1
+            found.forms[_form(line.rstrip(b"\r\n"), request)] += 1
         time = parsed.time
         if time is None:
             found.without_time += 1
@@ -93,13 +94,12 @@ def examine(lines: Iterable[bytes], pattern: str | None = None) -> Examined:
     return found
 
 
-def _form(line: bytes, layout: Layout) -> str:
+def _form(line: bytes, request: Request | Rejected) -> str:
     """What is around a request, with 0 for other numbers; it has no name of a client."""
     if line.startswith(b"{"):
         return "a JSON object"
     if MARK not in line:
         return "in pieces"
-    request = layout.find(line)
     head, _, rest = line.partition(MARK)
     time = b"" if isinstance(request, Rejected) else request[0]
     before, found, after = head.rpartition(time) if time else (head, b"", b"")

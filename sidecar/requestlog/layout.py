@@ -26,6 +26,7 @@ Source: log4j's PatternLayout, JsonTemplateLayout; Strimzi's log4j files; CRI's 
 
 import json
 import re
+from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -97,6 +98,13 @@ _COLOUR: Final = re.compile(rb"\x1b\[[\d;]*m")
 _FOREIGN: Final = Rejected(RejectedKind.OTHER, "not a line of the request log")
 _ANOTHER: Final = Rejected(RejectedKind.OTHER, "another logger's line")
 _PIECE: Final = Rejected(RejectedKind.OTHER, "a piece of a long line, read with its last piece")
+_REPEATED: Final = Rejected(
+    RejectedKind.OTHER, "a request that another appender has written too, read once"
+)
+_NUMBERED: Final = b'"correlationId":'
+"""Only lines with a number of their own can be told to be the same request."""
+_MOST_BETWEEN: Final = 16
+"""Lines of other threads that may be between the two lines of a request."""
 _TWO: Final = Rejected(RejectedKind.TORN, "two lines in one")
 _NO_START: Final = Rejected(RejectedKind.TORN, "the start is missing")
 _NO_END: Final = Rejected(RejectedKind.TORN, "the end is missing")
@@ -112,11 +120,17 @@ _OLD: Final = Rejected(RejectedKind.TEXT, "not JSON: text of Kafka before 2.7")
 class Layout:
     """Finds the requests of one log. Most of its lines have a form that it has seen before.
 
+    Each request is found once, although Strimzi's log4j configuration for Kafka 3 writes each
+    twice: to the appender of its logger, and to the same one of the root logger.
+
     Attributes:
         in_whole_seconds: whether the times have no fraction of a second; None before the first one.
     """
 
-    __slots__ = ("_heads", "_known", "_pattern", "_pieces", "_tails", "in_whole_seconds")
+    __slots__ = (
+        *("_heads", "_known", "_last", "_pattern", "_pieces", "_recent", "_tails"),
+        "in_whole_seconds",
+    )
 
     def __init__(self, pattern: str | None = None) -> None:
         """Nothing is known of the log yet, except perhaps its pattern.
@@ -134,15 +148,39 @@ class Layout:
         self._heads: set[bytes] = set()
         self._tails: set[bytes] = set()
         self._known: Callable[[bytes], re.Match[bytes] | None] = _NEVER
+        self._last: Request | Rejected | None = None
+        self._recent: deque[Request | Rejected] | None = None
 
     def find(self, line: bytes) -> Request | Rejected:
         """Finds the request of a line, with or without its line end."""
         known = self._known(line)
-        if known is not None:
+        if known is None:
+            whole = self._pieces.join(line.rstrip(b"\r\n"))
+            found = _PIECE if whole is None else self._first(whole)
+        else:
             *times, message = known.groups()
-            return next(filter(None, times)), message
-        whole = self._pieces.join(line.rstrip(b"\r\n"))
-        return _PIECE if whole is None else self._first(whole)
+            found = next(filter(None, times)), message
+        if found == self._last or self._recent is not None:
+            return _REPEATED if self._is_repeated(found) else found
+        self._last = found
+        return found
+
+    def _is_repeated(self, found: Request | Rejected) -> bool:
+        """Whether this request was found a few lines before.
+
+        The second line of a request may come after lines of other threads, but in a log that has
+        each request twice, some come at once.
+        """
+        if isinstance(found, Rejected) or _NUMBERED not in found[1]:
+            return False
+        if self._recent is None:
+            self._recent = deque(maxlen=_MOST_BETWEEN)
+            return True
+        if found in self._recent:
+            self._recent.remove(found)
+            return True
+        self._recent.append(found)
+        return False
 
     def _first(self, line: bytes) -> Request | Rejected:
         """Finds the request of a line in a form that was not seen before."""

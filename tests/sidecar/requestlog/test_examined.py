@@ -6,7 +6,7 @@ import pytest
 
 from sidecar.requestlog.examined import examine
 from sidecar.requestlog.rejected import RejectedKind
-from tests.sidecar.requestlog.lines import BY_HAND
+from tests.sidecar.requestlog.lines import line
 from tests.sidecar.requestlog.test_layout import LAYOUTS
 
 
@@ -43,7 +43,7 @@ def test_times_and_others() -> None:
 @pytest.mark.parametrize(("torn", "expected"), [(1, True), (2, False)])
 def test_a_log_is_readable_if_few_requests_are_not(torn: int, expected: bool) -> None:
     """At most one in twenty; a log without requests is not."""
-    found = examine([*[BY_HAND[0]] * 20, *[BY_HAND[0][:-9]] * torn])
+    found = examine([*[line(3)] * 20, *[line(3)[:-9]] * torn])
     assert expected == found.is_readable
     assert {(RejectedKind.TORN, "the end is missing"): torn} == found.rejected
     assert not examine([b"another logger's"]).is_readable

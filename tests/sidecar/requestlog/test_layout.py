@@ -279,3 +279,39 @@ def test_a_pattern_tells_whole_seconds(form: str, text: str, expected: bool | No
     assert layout.in_whole_seconds is None
     parse(f"{text} {_MESSAGE}".encode(), layout)
     assert expected == layout.in_whole_seconds
+
+
+def numbered(number: int, time: str = "2026-11-20 10:00:00,123") -> bytes:
+    """A line with the number of its request."""
+    return f'{time} DEBUG Completed request:{{"correlationId":{number}}} (k.r.logger)'.encode()
+
+
+def test_a_request_that_two_appenders_have_written_is_found_once() -> None:
+    """As Strimzi's configuration for Kafka 3 does; lines of other threads may be in between."""
+    layout = Layout()
+    order = [1, 1, 2, 3, 2, 3, 4, 5, 6, 4, 6, 5, 7]
+    found = [isinstance(layout.find(numbered(number)), tuple) for number in order]
+    assert list(range(1, 8)) == [
+        number for number, is_found in zip(order, found, strict=True) if is_found
+    ]
+    again = layout.find(numbered(7))
+    assert isinstance(again, Rejected)
+    assert RejectedKind.OTHER == again.kind
+
+
+def test_a_request_that_a_container_logged_twice_is_found_once() -> None:
+    """The times of the container's log differ."""
+    layout = Layout()
+    found = [
+        layout.find(b"2026-11-20T10:00:00.12345678%dZ stdout F %b" % (at, numbered(1)))
+        for at in range(2)
+    ]
+    assert [False, True] == [isinstance(each, Rejected) for each in found]
+
+
+def test_alike_is_not_the_same() -> None:
+    """A client may send what it sent before, and lines without a number can't be told apart."""
+    layout = Layout()
+    lines = [numbered(1), numbered(1, "2026-11-20 10:00:00,124"), numbered(2)]
+    plain = b"2026-11-20 10:00:00,123 DEBUG Completed request:{} (k.r.logger)"
+    assert not any(isinstance(layout.find(line), Rejected) for line in [*lines, plain, plain])

@@ -248,7 +248,8 @@ async def test_requests_that_cant_be_read_are_reported_once(
         assert f"most requests in the request log {empty} can't be read" in message
         assert "torn 10;" in message
         assert reader.usage.is_unreadable
-        append(empty, *[ANSWER] * 41)
+        requests = [b'"correlationId":%d,' % number for number in range(41)]
+        append(empty, *(ANSWER.replace(b'"correlationId":3,', each) for each in requests))
         await until(lambda: len(on_allocated) == 41)
         await until(lambda: len(caplog.messages) == 2)
         assert f"most requests in the request log {empty} can be read again" == caplog.messages[1]

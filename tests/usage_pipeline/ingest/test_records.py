@@ -36,7 +36,9 @@ def test_a_block_says_what_its_lines_say(block: bytes, zone: ZoneInfo) -> None:
 
 
 @given(
-    lines=st.lists(lines_as_written(), min_size=1, max_size=4),
+    lines=st.lists(
+        lines_as_written(), min_size=1, max_size=4, unique_by=lambda line: line.partition(b"{")[2]
+    ),
     zone=st.sampled_from([BERLIN, ZoneInfo("America/St_Johns")]),
 )
 def test_what_brokers_write_is_read_fast(lines: list[bytes], zone: ZoneInfo) -> None:
@@ -248,8 +250,12 @@ def assert_says_what_its_lines_say(block: bytes, zone: ZoneInfo) -> None:
     found = parsed(block, zone, offset=1_000)
     expected_rows, expected_rejected = [], []
     offset = 1_000
+    together = Layout()
     for text in block.split(b"\n"):
         said = parse(text)
+        again = together.find(text)
+        if isinstance(again, Rejected) and "read once" in again.message:
+            said = again
         made = said if isinstance(said, Rejected) else row(said, zone)
         if isinstance(made, Row):
             expected_rows.append((made, offset))
