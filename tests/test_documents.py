@@ -167,6 +167,7 @@ def test_every_command_is_documented() -> None:
     assert [] == [name for name in COMMANDS if f"throttle-sidecar {name}" not in reported]
     pages = {
         "callback": "quota-callback",
+        "history": "volume-history",
         "quotas": "quotas-planning",
         "topics": "quotas-topics",
         "request-log": "request-log",

@@ -29,6 +29,7 @@ COMMANDS = {
     "override": "Set, clear or show an override, on one sidecar or many.",
     "topics": "Create, grow or delete topics, even thousands of them.",
     "replay-decisions": "Report when other settings would have throttled, from the volume history.",
+    "history": "Make a volume history of the readings of Prometheus, Grafana, CSV files or df.",
     "forget": "Forget the last reading of a broker that will not come back.",
     "request-log": "Turn the brokers' request log on for a while, off, or show it.",
     "quotas": "Plan, apply, show and compare client quotas; keep tenants' shares equal.",

@@ -6,18 +6,20 @@ throttled, for how long, and because of which volume?
 
 import os
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from sidecar.cli.options import settings_options
+from sidecar.formats.quantities import format_duration
 
 if TYPE_CHECKING:
     # Not at run time: a command's help needs no settings.
-    from sidecar.throttle.replay import Episode, Replay
+    from sidecar.history.coverage import Coverage
+    from sidecar.throttle.replay import Replay
 
 _HOUR_S: Final = 3600.0
 _PREFIX: Final = "SIDECAR_"
@@ -27,6 +29,7 @@ _GROUPS: Final = (
     "SIDECAR_STORAGE_PER_VOLUME_STOP_",
 )
 """Of each only one can be set."""
+_VALIDITY: Final = "SIDECAR_THROTTLE_FACTOR_VALIDITY_DURATION"
 _SERVERS: Final = "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS"
 
 
@@ -46,7 +49,7 @@ Examples:
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     required=True,
     metavar="DIR",
-    help="The folder of SIDECAR_HISTORY_DIR.",
+    help='The folder of SIDECAR_HISTORY_DIR, or of "history import".',
 )
 @click.option(
     "--set",
@@ -62,6 +65,12 @@ Examples:
     metavar="FILE",
     help="Draw factor and headroom over time into an SVG file.",
 )
+@click.option(
+    "--long-steps",
+    is_flag=True,
+    help="Also accept readings that are usually further apart than the validity. Most of the time"
+    " is then without a valid reading, and is left out.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def command(
     *,
@@ -70,6 +79,7 @@ def command(
     history: Path,
     changes: Sequence[str],
     plot: Path | None,
+    long_steps: bool,
     as_json: bool,
 ) -> None:
     """Report when producers would have been throttled, from the recorded volume history.
@@ -77,8 +87,13 @@ def command(
     The settings are those of "run"; --set replaces some of them. The replay is open loop: volumes
     fill as they did. With a throttle they would have filled more slowly, so every throttle of a
     volume after its first one is an upper bound.
+
+    Times in which a volume has no reading for longer than the validity are listed, and are left out
+    of all durations and shares.
     """
-    from sidecar.errors import SettingsError  # noqa: PLC0415 - see the module's docstring
+    from sidecar.cli.replay_report import as_document, print_report  # noqa: PLC0415 - for the help
+    from sidecar.errors import SettingsError  # noqa: PLC0415
+    from sidecar.history.coverage import Coverage  # noqa: PLC0415
     from sidecar.history.reader import HistoryReader  # noqa: PLC0415
     from sidecar.settings import load  # noqa: PLC0415
     from sidecar.throttle.decision import VolumeLimit  # noqa: PLC0415
@@ -90,17 +105,58 @@ def command(
     if settings.limit is None:
         raise SettingsError(("nothing to decide: no limit is set",))
     factors = VolumeLimit(settings.rules, settings.fallback, is_enforced=False)
-    reader, replay = HistoryReader(history, settings.validity_s), Replay(factors)
+    coverage = Coverage(settings.validity_s)
+    reader = HistoryReader(history, settings.validity_s)
     for observation in reader.observations():
+        coverage.see(observation)
+    if not long_steps:
+        _refuse_long_steps(coverage, settings.validity_s)
+    replay = Replay(factors, coverage.missing())
+    for observation in HistoryReader(history, settings.validity_s).observations():
         replay.see(observation)
     if replay.first_at is None:
-        raise SettingsError((f"{history} has no observation: is it the folder of a history?",))
+        raise SettingsError((_why_empty(history, reader.damaged_lines, reader.first_damage),))
     if plot is not None:
-        plot.write_text(_picture(replay), encoding="utf-8")
+        plot.write_text(_picture(replay, coverage), encoding="utf-8")
     if as_json:
-        click.echo(_as_json(replay, reader.damaged_lines))
+        document = as_document(replay, coverage, reader.damaged_lines, reader.first_damage)
+        click.echo(document)
     else:
-        _print(replay, reader.damaged_lines)
+        print_report(replay, coverage, reader.damaged_lines, reader.first_damage)
+
+
+def _refuse_long_steps(coverage: "Coverage", validity_s: float) -> None:
+    """Refuse a history that has no valid reading most of the time.
+
+    Raises:
+        SidecarError: the usual step of a broker's readings is longer than the validity.
+    """
+    from sidecar.errors import SidecarError  # noqa: PLC0415
+
+    long_steps = coverage.long_steps()
+    if not long_steps:
+        return
+    broker, step_s = max(long_steps.items(), key=itemgetter(1))
+    others = f" (and of {len(long_steps) - 1} other brokers)" if len(long_steps) > 1 else ""
+    step, validity = format_duration(step_s), format_duration(validity_s)
+    raise SidecarError(
+        f"the readings of broker {broker}{others} are usually {step} apart, but a reading is valid"
+        f" for {validity}: most of the time, the decision is unknown.\nUse readings with shorter"
+        f" steps, replay a longer validity (--set {_VALIDITY}={step}), or give --long-steps to"
+        " report only the times with valid readings."
+    )
+
+
+def _why_empty(history: Path, damaged_lines: int, first_damage: str) -> str:
+    if damaged_lines:
+        return (
+            f"{history} has no observation: {damaged_lines:,} lines could not be read, the first"
+            f" because of {first_damage}"
+        )
+    return (
+        f"{history} has no observation: is it the folder of a history? Other readings of the disks"
+        ' become a history by "throttle-sidecar history import"'
+    )
 
 
 def _changed(environ: Mapping[str, str], changes: Sequence[str]) -> dict[str, str]:
@@ -121,80 +177,9 @@ def _changed(environ: Mapping[str, str], changes: Sequence[str]) -> dict[str, st
     return changed
 
 
-def _print(replay: "Replay", damaged_lines: int) -> None:
-    from sidecar.cli.tables import print_rows  # noqa: PLC0415 - needs rich
-    from sidecar.status.moments import span  # noqa: PLC0415
-
-    episodes = replay.episodes()
-    if episodes:
-        rows = [
-            (
-                _clock(each.began_at),
-                _span(each, replay),
-                f"{each.factor:g}",
-                span(each.stop_line_s) if each.stop_line_s else "",
-                _cause(each),
-            )
-            for each in episodes
-        ]
-        print_rows(("From (UTC)", "For", "Factor", "At stop line", "By"), rows, ())
-    for line in _summary(replay, damaged_lines):
-        click.echo(line)
-
-
-def _summary(replay: "Replay", damaged_lines: int) -> list[str]:
-    from sidecar.status.moments import span  # noqa: PLC0415
-
-    first_at = replay.first_at or 0.0
-    lasted_s = replay.last_at - first_at
-    throttled_s = sum(_seconds(each, replay) for each in replay.episodes())
-    share = throttled_s / lasted_s if lasted_s else 0.0
-    count = len(replay.episodes())
-    lines = [
-        f"{replay.observations:,} observations from {_clock(first_at)} to {_clock(replay.last_at)}"
-        f" UTC: {count} throttle{'' if count == 1 else 's'}, {span(throttled_s)} together"
-        f" ({share:.2%} of the time).",
-        "Open loop: volumes fill as they did. With a throttle they would have filled more slowly.",
-    ]
-    if damaged_lines:
-        lines.append(f"{damaged_lines:,} lines could not be read and were skipped.")
-    return lines
-
-
-def _as_json(replay: "Replay", damaged_lines: int) -> str:
-    import json  # noqa: PLC0415 - for this form alone
-
-    from sidecar.api.answers import timestamp  # noqa: PLC0415
-
-    def moment(at: float | None) -> str | None:
-        return timestamp(float, at)
-
-    document = {
-        "observations": replay.observations,
-        "from": moment(replay.first_at),
-        "until": moment(replay.last_at),
-        "damaged_lines": damaged_lines,
-        "throttles": [
-            {
-                "from": moment(each.began_at),
-                "until": moment(each.ended_at),
-                "seconds": round(_seconds(each, replay), 3),
-                "stop_line_seconds": round(each.stop_line_s, 3),
-                "factor": each.factor,
-                "source": each.source.value,
-                "reason": each.reason,
-                "broker_id": each.worst.volume.broker_id if each.worst else None,
-                "log_dir": each.worst.volume.log_dir if each.worst else None,
-                "least_available_bytes": each.worst.volume.available_bytes if each.worst else None,
-            }
-            for each in replay.episodes()
-        ],
-    }
-    return json.dumps(document, indent=2)
-
-
-def _picture(replay: "Replay") -> str:
+def _picture(replay: "Replay", coverage: "Coverage") -> str:
     from sidecar.cli.chart import Line, Mark, Panel, svg  # noqa: PLC0415 - for --plot alone
+    from sidecar.cli.replay_report import clock, longest  # noqa: PLC0415
 
     begin = replay.first_at or 0.0
     at = [(point.at - begin) / _HOUR_S for point in replay.points]
@@ -204,11 +189,16 @@ def _picture(replay: "Replay") -> str:
         if point.headroom_bytes is not None
     ]
     factor = [(x, point.factor) for x, point in zip(at, replay.points, strict=True)]
-    panels = [Panel("throttle factor", [Line("that would have applied", _steps(factor))])]
+    marks = [
+        Mark(name, (moment - begin) / _HOUR_S)
+        for times in longest(coverage.missing())
+        for name, moment in zip(("no readings", ""), times, strict=True)
+    ]
+    panels = [Panel("throttle factor", [Line("that would have applied", _steps(factor))], marks)]
     if headroom:
         line = Line("the volume that is nearest its limit", headroom)
         panels.append(Panel("available beyond the limit, GB", [line], heights=[Mark("limit", 0.0)]))
-    title = f"Decisions on the history from {_clock(begin)} UTC on, open loop"
+    title = f"Decisions on the history from {clock(begin)} UTC on, open loop"
     return svg(title, "hours", panels)
 
 
@@ -218,28 +208,3 @@ def _steps(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     for (_, before), (x, value) in pairwise(points):
         steps += [(x, before), (x, value)]
     return steps
-
-
-def _cause(each: "Episode") -> str:
-    from sidecar.throttle.sizes import size  # noqa: PLC0415
-
-    if each.worst is None:
-        return f"{each.source.value}: {each.reason}"
-    volume = each.worst.volume
-    left = size(volume.available_bytes)
-    return f"broker {volume.broker_id} {volume.log_dir}, {left} left at least"
-
-
-def _seconds(each: "Episode", replay: "Replay") -> float:
-    return (replay.last_at if each.ended_at is None else each.ended_at) - each.began_at
-
-
-def _span(each: "Episode", replay: "Replay") -> str:
-    from sidecar.status.moments import span  # noqa: PLC0415
-
-    lasted = span(_seconds(each, replay))
-    return f"{lasted}, to the end" if each.ended_at is None else lasted
-
-
-def _clock(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -70,7 +70,7 @@ class Folder:
             OSError: the line can't be written completely.
         """
         file = os.open(
-            self.path / f"volumes-{self.origin}-{_hour(at_s)}.jsonl",
+            self.path / file_name(self.origin, at_s),
             os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC,
             0o644,
         )
@@ -176,6 +176,11 @@ def hours(folder: Path) -> Iterator[list[Path]]:
             found.setdefault(match["hour"], []).append(path)
     for hour in sorted(found):
         yield found[hour]
+
+
+def file_name(origin: str, at_s: float) -> str:
+    """Return the name of the file with the lines of a time, in epoch seconds."""
+    return f"volumes-{origin}-{_hour(at_s)}.jsonl"
 
 
 def _hour(at_s: float) -> str:

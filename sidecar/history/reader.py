@@ -5,6 +5,9 @@ sidecars as if one sidecar had seen all of them. A line names the brokers that a
 brokers of the cluster. If no line has a broker for the validity duration, the broker counts as
 removed.
 
+Lines with the same time and origin are one observation, so that other programs can write a line for
+each volume.
+
 Example: kafka-0 and kafka-1 each wrote 60 lines in an hour. The reader returns 120 observations,
 sorted by time.
 """
@@ -13,19 +16,16 @@ import gzip
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from sidecar.errors import SidecarError
 from sidecar.history.folder import hours
-from sidecar.history.volume_line import VolumeLine
+from sidecar.history.volume_line import LineError, VolumeLine, merged, read_line
 from sidecar.volumes import Membership, Observation, OfflineLogDir, Reading, Volume
 
 _OFFLINE: Final = "it was offline"
-_DECODER: Final = msgspec.json.Decoder(VolumeLine)
 
 
 @dataclass(slots=True)
@@ -37,11 +37,13 @@ class HistoryReader:
         validity_s: how long a broker counts after its last line, in seconds.
         damaged_lines: how many lines could not be read so far, because a crash cut them or because
             they have another form.
+        first_damage: file, line and field of the first of them, and what is wrong; "" before one.
     """
 
     folder: Path
     validity_s: float
     damaged_lines: int = 0
+    first_damage: str = ""
     _last_seen: dict[int, float] = field(default_factory=dict)
 
     def observations(self) -> Iterator[Observation]:
@@ -52,48 +54,51 @@ class HistoryReader:
         """
         try:
             for paths in hours(self.folder):
-                lines = {(line.time, line.origin): line for line in self._lines(paths)}
-                for (time, _), line in sorted(lines.items()):
-                    yield self._observation(datetime.fromisoformat(time).timestamp(), line)
+                lines: dict[tuple[float, str], list[VolumeLine]] = {}
+                for at, line in self._lines(paths):
+                    lines.setdefault((at, line.origin), []).append(line)
+                for (at, _), same in sorted(lines.items(), key=itemgetter(0)):
+                    yield self._observation(at, merged(same))
         except OSError as error:
             raise SidecarError(f"the history in {self.folder} can't be read: {error}") from error
 
-    def _lines(self, paths: Iterable[Path]) -> Iterator[VolumeLine]:
+    def _lines(self, paths: Iterable[Path]) -> Iterator[tuple[float, VolumeLine]]:
         for path in paths:
             with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+                number = 0
                 try:
-                    for text in file:
-                        if not text.isspace():
-                            line = self._line(text)
-                            if line is not None:
-                                yield line
+                    for number, text in enumerate(file, 1):
+                        if text.isspace():
+                            continue
+                        try:
+                            yield read_line(text)
+                        except LineError as error:
+                            self._skip(f"{path.name}, line {number}: {error}")
                 except (EOFError, zlib.error, gzip.BadGzipFile):
-                    self.damaged_lines += 1
+                    self._skip(f"{path.name}, after line {number}: the file is cut off")
 
-    def _line(self, text: bytes) -> VolumeLine | None:
-        try:
-            line = _DECODER.decode(text)
-            datetime.fromisoformat(line.time)
-        except (msgspec.MsgspecError, ValueError):
-            self.damaged_lines += 1
-            return None
-        return line
+    def _skip(self, problem: str) -> None:
+        self.damaged_lines += 1
+        self.first_damage = self.first_damage or problem
 
     def _observation(self, at: float, line: VolumeLine) -> Observation:
-        self._last_seen.update(dict.fromkeys(line.brokers, at))
+        brokers = dict.fromkeys(line.brokers)
+        brokers |= dict.fromkeys(each.broker_id for each in line.volumes)
+        brokers |= dict.fromkeys(each.broker_id for each in line.offline)
+        self._last_seen.update(dict.fromkeys(brokers, at))
         self._last_seen = {
             broker: seen for broker, seen in self._last_seen.items() if at <= seen + self.validity_s
         }
-        volumes: dict[int, list[Volume]] = {broker: [] for broker in line.brokers}
-        offline: dict[int, list[OfflineLogDir]] = {broker: [] for broker in line.brokers}
+        volumes: dict[int, list[Volume]] = {broker: [] for broker in brokers}
+        offline: dict[int, list[OfflineLogDir]] = {broker: [] for broker in brokers}
         for each in line.volumes:
-            volumes.setdefault(each.broker_id, []).append(each)
+            volumes[each.broker_id].append(each)
         for log_dir in line.offline:
             known = OfflineLogDir(log_dir.log_dir, _OFFLINE)
-            offline.setdefault(log_dir.broker_id, []).append(known)
+            offline[log_dir.broker_id].append(known)
         answers = {
             broker: Reading(broker, at, tuple(volumes[broker]), tuple(offline[broker]))
-            for broker in line.brokers
+            for broker in brokers
         }
         members = Membership(None, dict.fromkeys(self._last_seen, ""))
         return Observation(at, line.origin, members, answers)

@@ -10,13 +10,30 @@ on /d1 and reports no sizes of /d2. That is one line::
 ``time`` is when the observation was complete. A broker may have answered up to the poll's deadline
 (10 s) earlier, or, if it is slow, in an earlier poll. ``brokers`` are the brokers that answered.
 ``cluster_id`` is Kafka's; it is missing while the sidecar does not know it.
+
+Other programs may write lines too, such as a line for each volume. ``read_line`` checks a line, and
+``merged`` makes one of the lines that have the same time and origin.
 """
 
+import re
 import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
 
 import msgspec
 
 from sidecar.volumes import Observation, Reading, Volume
+
+_WHAT_IT_IS: Final = {
+    "time": 'the time is text in ISO 8601, such as "2026-01-05T08:00:00.500Z"',
+    "origin": 'the origin is the name of the writer, such as "kafka-0-7070"',
+    "total_bytes": "a size is a whole number of bytes",
+    "available_bytes": "a size is a whole number of bytes",
+}
+"""What a field that is often wrong has to contain."""
+_FIELD: Final = re.compile(r"(?: - at `\$\.?([^`]*)`)$")
+_MISSING: Final = re.compile(r"Object missing required field `(\w+)`")
 
 
 class LogDirLine(msgspec.Struct, gc=False):
@@ -35,6 +52,55 @@ class VolumeLine(msgspec.Struct, gc=False, omit_defaults=True):
     volumes: list[Volume]
     offline: list[LogDirLine]
     cluster_id: str | None = None
+
+
+_DECODER: Final = msgspec.json.Decoder(VolumeLine)
+
+
+class LineError(ValueError):
+    """A line that is not one of a volume history. The message names the field."""
+
+
+def read_line(text: bytes) -> tuple[float, VolumeLine]:
+    """Return a line and its time, in epoch seconds. A time without an offset is in UTC.
+
+    Raises:
+        LineError: a field is missing or has another form, or a size can't be.
+    """
+    try:
+        line = _DECODER.decode(text)
+    except msgspec.ValidationError as error:
+        raise LineError(_describe(str(error))) from error
+    except msgspec.DecodeError as error:
+        raise LineError(f"it is not a whole line of JSON ({error})") from error
+    try:
+        at = datetime.fromisoformat(line.time)
+    except ValueError as error:
+        raise LineError(f"field time: {line.time!r}; {_WHAT_IT_IS['time']}") from error
+    for number, volume in enumerate(line.volumes):
+        if not 0 <= volume.available_bytes <= volume.total_bytes:
+            raise LineError(
+                f"field volumes[{number}].available_bytes: {volume.available_bytes} is not between"
+                f" 0 and the total_bytes, {volume.total_bytes}"
+            )
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp(), line
+
+
+def merged(lines: Sequence[VolumeLine]) -> VolumeLine:
+    """Return one line with the volumes of several lines; of two sizes, the later line's apply."""
+    first, *others = lines
+    if not others:
+        return first
+    sizes = {(each.broker_id, each.log_dir): each for line in lines for each in line.volumes}
+    offline = {(each.broker_id, each.log_dir): each for line in lines for each in line.offline}
+    return VolumeLine(
+        time=first.time,
+        origin=first.origin,
+        brokers=sorted({broker for line in lines for broker in line.brokers}),
+        volumes=list(sizes.values()),
+        offline=[each for key, each in offline.items() if key not in sizes],
+        cluster_id=first.cluster_id,
+    )
 
 
 def to_line(
@@ -56,6 +122,18 @@ def to_line(
         cluster_id=cluster_id,
     )
     return msgspec.json.encode(line) + b"\n"
+
+
+def _describe(problem: str) -> str:
+    """Describe msgspec's ``Expected `int`, got `float` - at `$.volumes[0].total_bytes``."""
+    place = _FIELD.search(problem)
+    what = problem[: place.start()] if place else problem
+    path = place[1] if place else ""
+    if missing := _MISSING.fullmatch(what):
+        path, what = ".".join(filter(None, (path, missing[1]))), "it is missing"
+    hint = _WHAT_IT_IS.get(path.rpartition(".")[2])
+    where = f"field {path}: " if path else ""
+    return f"{where}{what}; {hint}" if hint else f"{where}{what}"
 
 
 def _time(epoch_s: float) -> str:

@@ -6,8 +6,13 @@ are an upper bound.
 
 Example: a volume is at its limit of 10 bytes from 60 s to 180 s and is read every minute. The
 result is one throttle, from 60 s to 180 s, by that volume, which had at least 8 bytes left.
+
+Durations leave out the times in which readings are missing, because nothing is known of them. If
+they are missing from 100 s to 150 s, the throttle of the example lasted for 70 s.
 """
 
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -34,7 +39,8 @@ class Episode:
         reason: the reason of the first decision.
         worst: the violating volume with the least room above its limit; None when no volume
             violated (a fallback).
-        stop_line_s: how long the stop line would have been reached, seconds.
+        lasted_s: how long it lasted, without the times in which readings are missing, seconds.
+        stop_line_s: how long of that the stop line would have been reached, seconds.
     """
 
     began_at: float
@@ -43,6 +49,7 @@ class Episode:
     source: Source
     reason: str
     worst: VolumeState | None
+    lasted_s: float = 0.0
     stop_line_s: float = 0.0
 
 
@@ -65,9 +72,15 @@ class Point:
 class Replay:
     """Decides after each observation, as the daemon would have."""
 
-    def __init__(self, factors: Decider) -> None:
-        """Begins without an observation."""
+    def __init__(self, factors: Decider, missing: Sequence[tuple[float, float]] = ()) -> None:
+        """Begins without an observation.
+
+        Args:
+            factors: decides.
+            missing: the times in which readings are missing, epoch seconds; disjoint, in order.
+        """
         self._factors = factors
+        self._missing = missing
         self._memory = Memory()
         self._decision: Decision | None = None
         self._at = 0.0
@@ -78,7 +91,13 @@ class Replay:
         self._decisions_per_point = 1
         self._unmerged: list[Point] = []
         self._observations = 0
+        self._known_s = 0.0
         self.first_at: float | None = None
+
+    @property
+    def known_s(self) -> float:
+        """The time between first and last observation without missing readings, seconds."""
+        return self._known_s
 
     @property
     def observations(self) -> int:
@@ -121,11 +140,18 @@ class Replay:
         decision = self._factors.decide(self._memory, now).decided
         self._decision, self._at = decision, now
         self._add_point(now, decision)
+        known_s = self._known_between(since, now) if before is not None else 0.0
+        self._known_s += known_s
         if self._open is not None:
-            stop_line_s = now - since if before is not None and before.stop_line_reached else 0.0
-            self._open = replace(self._open, stop_line_s=self._open.stop_line_s + stop_line_s)
+            stop_line_s = known_s if before is not None and before.stop_line_reached else 0.0
+            self._open = replace(
+                self._open,
+                lasted_s=self._open.lasted_s + known_s,
+                stop_line_s=self._open.stop_line_s + stop_line_s,
+            )
         if decision.factor == 1.0:
-            if self._open is not None:
+            # A fallback for want of readings is none of the cluster's.
+            if self._open is not None and (self._open.lasted_s or self._open.worst):
                 self._episodes.append(replace(self._open, ended_at=now))
             self._open = None
             return
@@ -140,6 +166,17 @@ class Replay:
             factor=min(self._open.factor, decision.factor),
             worst=_worse(self._open.worst, worst),
         )
+
+    def _known_between(self, begin: float, end: float) -> float:
+        """Return the seconds between two moments in which no readings are missing."""
+        known_s = end - begin
+        # The last time that is missing before ``begin`` may reach beyond it.
+        first = max(0, bisect_right(self._missing, (begin, begin)) - 1)
+        for began_at, ended_at in self._missing[first:]:
+            if began_at >= end:
+                break
+            known_s -= max(0.0, min(end, ended_at) - max(begin, began_at))
+        return known_s
 
     def _add_point(self, now: float, decision: Decision) -> None:
         headrooms = [state.headroom_bytes for state in self._memory.volumes()]

@@ -1,6 +1,7 @@
 """``throttle-sidecar replay-decisions``."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -88,8 +89,107 @@ def test_what_is_wrong_is_refused(
     assert expected in result.stderr
 
 
-def test_a_folder_without_a_history(tmp_path: Path) -> None:
-    """It may be the wrong one."""
+def write_disk(folder: Path, *, step_s: int, without: range = range(0)) -> Path:
+    """Six days of a disk that is at its limit for 6 of 8 hours, without some of them."""
+    files = Folder(folder, "a", 1 << 30)
+    for second in range(0, 6 * 86_400 + 1, step_s):
+        at = BEGIN_S + second
+        if second not in without:
+            available = 50 if second % (8 * 3600) < 2 * 3600 else 20
+            files.append(to_line(whole(at, [reading(1, at, {"/d": available})]), "a", at), at)
+    return folder
+
+
+def share(result: Result) -> str:
+    assert 0 == result.exit_code, result.output
+    found = re.search(r"\(([0-9.]+)% of the time", result.stdout)
+    assert found is not None
+    return found[1]
+
+
+TWO_DAYS = range(2 * 86_400, 4 * 86_400)
+
+
+def test_times_without_readings_are_no_freedom(tmp_path: Path) -> None:
+    """The share of the same disk is the same when two days are missing, and they are named."""
+    for name, without in (("whole", range(0)), ("gap", TWO_DAYS)):
+        (tmp_path / name).mkdir()
+        write_disk(tmp_path / name, step_s=300, without=without)
+    assert "75.00" == share(replay(tmp_path / "whole"))
+    result = replay(tmp_path / "gap")
+    assert "75.00" == share(result)
+    assert (
+        "Readings are missing for 2 days, which are left out of all durations and of the share:\n"
+        "  2026-01-07 08:00:00 to 2026-01-09 08:00:00: broker 1 /d\n"
+    ) in result.stdout
+    document = json.loads(replay(tmp_path / "gap", "--json").stdout)
+    assert [[{"broker_id": 1, "log_dir": "/d"}]] == [
+        each["log_dirs"] for each in document["missing"]
+    ]
+    assert 4 * 86_400.0 == document["seconds_with_readings"]
+
+
+def test_readings_further_apart_than_the_validity_are_refused(tmp_path: Path) -> None:
+    """With three ways out, and a share of the known times."""
+    write_disk(tmp_path, step_s=3600)
     result = replay(tmp_path)
     assert 2 == result.exit_code
-    assert "has no observation" in result.stderr
+    assert "the readings of broker 1 are usually PT1H apart" in result.stderr
+    assert "a reading is valid for PT5M" in result.stderr
+    validity = "SIDECAR_THROTTLE_FACTOR_VALIDITY_DURATION=PT1H"
+    assert f"--set {validity}" in result.stderr
+    assert "--long-steps" in result.stderr
+    assert "75.00" == share(replay(tmp_path, "--set", validity))
+    result = replay(tmp_path, "--long-steps")
+    assert "75.00" == share(result)
+    assert 10 == result.stdout.count(": broker 1 /d\n")
+    assert "and 134 other times (--json has all)" in result.stdout
+
+
+def test_a_gap_s_throttle_and_chart_say_so(tmp_path: Path) -> None:
+    """One that began before the gap and lasts after it."""
+    write_disk(tmp_path, step_s=300, without=range(3 * 3600, 4 * 3600))
+    plot = tmp_path / "plot.svg"
+    result = replay(tmp_path, "--plot", str(plot), "--set", "SIDECAR_THROTTLE_FACTOR_FALLBACK=0.0")
+    assert "5 h, with gaps 0 " in " ".join(result.stdout.split())
+    assert "no readings" in plot.read_text("utf-8")
+
+
+def test_a_broker_that_is_read_for_a_part_only_is_named(history: Path) -> None:
+    """It counts as not there before and after, which is not sure."""
+    at = BEGIN_S + 1.0
+    Folder(history, "b", 1 << 30).append(
+        to_line(whole(at, [reading(2, at, {"/d": 50})]), "b", at), at
+    )
+    assert (
+        "Broker 2 /d has readings only from 2026-01-05 08:00:01 to 2026-01-05 08:00:01: before and"
+        " after, it counts as not there."
+    ) in replay(history).stdout
+
+
+def test_a_folder_without_a_history(tmp_path: Path) -> None:
+    """It may be the wrong one, or have other data."""
+    result = replay(tmp_path)
+    assert 2 == result.exit_code
+    assert "has no observation: is it the folder of a history?" in result.stderr
+    assert "throttle-sidecar history import" in result.stderr
+
+
+def test_lines_that_can_t_be_read_are_named(history: Path, tmp_path: Path) -> None:
+    """With the number, and the first one's file, line and field."""
+    (file,) = history.iterdir()
+    lines = file.read_text("utf-8").splitlines(keepends=True)
+    file.write_text(
+        "".join(line.replace('"total_bytes":100', '"total_bytes":1e2') for line in lines)
+    )
+    result = replay(history)
+    assert 2 == result.exit_code
+    assert (
+        "has no observation: 10 lines could not be read, the first because of"
+        " volumes-a-20260105T08.jsonl, line 1: field volumes[0].total_bytes: "
+    ) in result.stderr
+    file.write_text(lines[0] + lines[1].replace('"origin":"a",', "") + "".join(lines[2:]))
+    assert (
+        "1 lines could not be read and were skipped, the first because of"
+        " volumes-a-20260105T08.jsonl, line 2: field origin: it is missing;"
+    ) in replay(history).stdout

@@ -56,6 +56,37 @@ def test_observations_come_by_time_whoever_wrote_them(tmp_path: Path) -> None:
     assert ["/d2"] == [each.log_dir for each in first.offline]
 
 
+def test_a_line_for_each_volume_is_one_observation(tmp_path: Path) -> None:
+    """As other programs write them: the same time and origin, and the fullest broker is there."""
+    write(tmp_path, "a", seen(HOUR_S, 1), seen(HOUR_S, 2), seen(HOUR_S, 3))
+    (found,) = HistoryReader(tmp_path, 300.0).observations()
+    assert [1, 2, 3] == list(found.answers)
+
+
+def test_a_broker_counts_that_only_its_volumes_name(tmp_path: Path) -> None:
+    """Nothing of a line is left out."""
+    write(tmp_path, "a", seen(HOUR_S, 1))
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(file.read_bytes().replace(b'"brokers":[1]', b'"brokers":[]'))
+    (found,) = HistoryReader(tmp_path, 300.0).observations()
+    assert [1] == list(found.answers)
+
+
+def test_the_first_line_that_can_t_be_read_is_named(tmp_path: Path) -> None:
+    """With file, line and field."""
+    write(tmp_path, "a", seen(HOUR_S, 1), seen(HOUR_S + 60, 1), seen(HOUR_S + 120, 1))
+    (file,) = tmp_path.iterdir()
+    first, *rest = file.read_bytes().replace(b"40", b"0.5").splitlines(keepends=True)
+    file.write_bytes(first.replace(b"0.5", b"40") + b"".join(rest))
+    reader = HistoryReader(tmp_path, 300.0)
+    assert 1 == len(list(reader.observations()))
+    assert 2 == reader.damaged_lines
+    assert (
+        "volumes-a-20260105T08.jsonl, line 2: field volumes[0].available_bytes: Expected `int`, got"
+        " `float`; a size is a whole number of bytes"
+    ) == reader.first_damage
+
+
 def test_a_broker_is_a_member_while_its_last_line_is_valid(tmp_path: Path) -> None:
     """A line of some brokers alone says nothing of the others, until they are silent for long."""
     write(tmp_path, "a", seen(HOUR_S, 1, 2), seen(HOUR_S + 60, 1), seen(HOUR_S + 61, 1))
@@ -73,6 +104,7 @@ def test_a_packed_hour_that_is_cut_off_counts_as_damaged(tmp_path: Path) -> None
     reader = HistoryReader(tmp_path, 300.0)
     assert HOUR_S + 3600 == list(reader.observations())[-1].observed_at
     assert 1 == reader.damaged_lines
+    assert f"{plain.name}.gz, after line 0: the file is cut off" == reader.first_damage
 
 
 def test_a_folder_that_can_t_be_read(tmp_path: Path) -> None:

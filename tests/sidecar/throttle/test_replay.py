@@ -65,6 +65,29 @@ def test_a_gap_is_a_fallback_from_the_validity_on() -> None:
     assert [] == replayed(FREE, (0.0, 50), (300.0, 50)).episodes()
 
 
+def test_times_without_readings_are_no_part_of_a_duration() -> None:
+    """Neither of a throttle's, nor of its stop line's, nor of the whole."""
+    replay = Replay(RULES, [(100.0, 150.0), (160.0, 170.0), (190.0, 400.0)])
+    for at, available in ((0.0, 50), (60.0, 9), (155.0, 9), (175.0, 9), (185.0, 50), (400.0, 50)):
+        replay.see(whole(at, [reading(1, at, {"/d": available})]))
+    (episode,) = replay.episodes()
+    assert (60.0, 185.0, 65.0, 65.0) == (
+        episode.began_at,
+        episode.ended_at,
+        episode.lasted_s,
+        episode.stop_line_s,
+    )
+    assert 130.0 == replay.known_s
+
+
+def test_a_fallback_for_want_of_readings_is_left_out() -> None:
+    """The history has a gap, which the sidecar need not have had."""
+    replay = Replay(RULES, [(100.0, 300.0)])
+    for at in (0.0, 300.0):
+        replay.see(whole(at, [reading(1, at, {"/d": 50})]))
+    assert ([], 100.0) == (replay.episodes(), replay.known_s)
+
+
 def test_a_sidecar_that_only_observed_is_replayed_as_if_it_had_not() -> None:
     """What it would have done is the question."""
     course = ((0.0, 50), (60.0, 30), (120.0, 50))

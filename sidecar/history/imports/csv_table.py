@@ -1,0 +1,122 @@
+"""Reads a CSV file: a table of readings, or what Grafana downloads from a panel.
+
+The header names the columns. One is the time. A column is a size if its name tells of total or
+available bytes. The name may be a metric with labels, as in Grafana's header, or the text of a
+legend, which becomes the label ``series``. In Grafana's table view, the metric is in the column
+``__name__`` and the size in ``Value``. Any other column is a label.
+
+Example: of the header ``time,host,size,avail``, each row is a point of ``size`` and one of
+``avail``, with the label ``host``.
+"""
+
+import csv
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Final
+
+from sidecar.history.imports.points import NAMES, DataError, Point, Series, parse_bytes, parse_time
+
+_TIMES: Final = ("time", "timestamp", "date", "datetime", "ts")
+_METRIC: Final = re.compile(r"([\w:]*)\{(.*)\}")
+_LABEL: Final = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_SEPARATOR: Final = re.compile(r"sep=(.)")
+"""The first line that Grafana writes for Excel."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The meaning of the columns.
+
+    Attributes:
+        header: the names of all columns.
+        time: the number of the time.
+        sizes: the number of each size, with its series; a name of "" is in ``__name__``.
+        labels: the number of each label that is wanted.
+    """
+
+    header: Sequence[str]
+    time: int
+    sizes: dict[int, Series]
+    labels: dict[int, str]
+
+
+def csv_points(
+    file: str, text: str, zone: tzinfo | None, wanted: Collection[str]
+) -> Iterator[Point]:
+    """Yield the points of a table. A cell without a text is no reading.
+
+    Args:
+        file: the file's name; the label ``file`` of its series.
+        text: the content.
+        zone: the zone of times without an offset from UTC; None to refuse them.
+        wanted: the columns to take as labels.
+
+    Raises:
+        DataError: a column is missing, or a cell is not what its column has.
+    """
+    lines = text.removeprefix("\ufeff").splitlines(keepends=True)
+    separator = _SEPARATOR.fullmatch(lines[0].strip()) if lines else None
+    skipped = 1 if separator else 0
+    reader = csv.reader(lines[skipped:], delimiter=separator[1] if separator else ",", strict=True)
+    try:
+        columns = _columns(file, next(reader, []), wanted)
+        for row in reader:
+            line = f"{file}, line {reader.line_num + skipped}"
+            if row:
+                yield from _row(line, row, columns, zone)
+    except csv.Error as error:
+        raise DataError(f"{file}, line {reader.line_num + skipped}: {error}") from error
+
+
+def _columns(file: str, header: Sequence[str], wanted: Collection[str]) -> _Columns:
+    time = next((at for at, name in enumerate(header) if name.lower() in _TIMES), None)
+    if time is None:
+        raise DataError(
+            f"{file}, line 1: none of the columns {', '.join(header)} is the time; name one"
+            f" {', '.join(_TIMES)}"
+        )
+    sizes, labels = {}, {}
+    for at, name in enumerate(header):
+        series = _series(file, name)
+        if at == time:
+            continue
+        if series.kind is not None:
+            sizes[at] = series
+        elif "__name__" in header and name.startswith("Value"):
+            sizes[at] = Series("", (("file", file),))
+        elif name == "__name__" or name in wanted:
+            labels[at] = name
+    if not sizes:
+        raise DataError(
+            f"{file}, line 1: none of the columns {', '.join(header)} is a size: {NAMES}"
+        )
+    return _Columns(header, time, sizes, labels)
+
+
+def _series(file: str, name: str) -> Series:
+    """Return the series of a column's name."""
+    if metric := _METRIC.fullmatch(name):
+        labels = {"file": file, **dict(_LABEL.findall(metric[2]))}
+        return Series(labels.pop("__name__", metric[1]), tuple(sorted(labels.items())))
+    return Series(name, (("file", file), ("series", name)))
+
+
+def _row(line: str, row: Sequence[str], columns: _Columns, zone: tzinfo | None) -> Iterator[Point]:
+    if len(row) != len(columns.header):
+        raise DataError(f"{line}: it has {len(row)} fields, and the header {len(columns.header)}")
+    time_place = f"{line}, field {columns.header[columns.time]}"
+    try:
+        time = parse_time(row[columns.time], zone)
+    except ValueError as error:
+        raise DataError(f"{time_place}: {error}") from error
+    if time is None:
+        raise DataError(f"{time_place}: {row[columns.time]!r} is not a time")
+    labels = {name: row[at] for at, name in columns.labels.items()}
+    name = labels.pop("__name__", "")
+    for at, series in columns.sizes.items():
+        if row[at]:
+            place = f"{line}, field {columns.header[at]}"
+            own = tuple(sorted({**dict(series.labels), **labels}.items()))
+            yield Point(Series(series.name or name, own), time, parse_bytes(row[at], place), place)

@@ -1,0 +1,142 @@
+"""A size of a disk at a time, and how its parts are read from text.
+
+Example: in a CSV file, the column ``size_bytes`` has 100 in a row of ``2026-01-05T08:00:00Z``. The
+point has the series ``size_bytes``, the time 1767600000.0 and 100 bytes.
+"""
+
+import math
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from enum import StrEnum
+from typing import Final
+
+from sidecar.errors import SidecarError
+
+_AVAILABLE: Final = re.compile("avail", re.IGNORECASE)
+_TOTAL: Final = re.compile("capacity|size|total", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+_FIRST_MILLISECONDS: Final = 1e11
+"""As seconds, that is in the year 5138; as milliseconds, in 1973."""
+_UTC_NAMES: Final = ("UTC", "GMT", "Z")
+_DATE_FORMS: Final = ("%a %b %d %H:%M:%S %Y", "%a %b %d %I:%M:%S %p %Y")
+"""The output of ``date``, without its zone."""
+
+NAMES: Final = (
+    'a name with "size", "capacity" or "total" is of total bytes, and one with "avail" of available'
+    " bytes"
+)
+
+
+class DataError(SidecarError):
+    """Data that can't be a history. The message names the file, the line and the field."""
+
+
+class Kind(StrEnum):
+    """What a size is of."""
+
+    TOTAL = "total"
+    AVAILABLE = "available"
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Where sizes come from.
+
+    Attributes:
+        name: the metric or column; "" if the data has none.
+        labels: the labels or columns with their values.
+    """
+
+    name: str
+    labels: tuple[tuple[str, str], ...]
+
+    @property
+    def kind(self) -> Kind | None:
+        """What its sizes are of; None for neither of the two."""
+        if _AVAILABLE.search(self.name):
+            return Kind.AVAILABLE
+        return Kind.TOTAL if _TOTAL.search(self.name) else None
+
+    def __str__(self) -> str:
+        labels = ", ".join(f'{label}="{value}"' for label, value in self.labels)
+        return f"{self.name}{{{labels}}}"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A size at a time.
+
+    Attributes:
+        series: where it comes from.
+        at: epoch seconds.
+        size_bytes: the size.
+        place: file, line and field, for a person.
+    """
+
+    series: Series
+    at: float
+    size_bytes: int
+    place: str
+
+
+def parse_bytes(text: str, place: str) -> int:
+    """Read a number of bytes; decimals are cut off, since an average has some.
+
+    Raises:
+        DataError: the text is no finite number of at least 0.
+    """
+    try:
+        value = int(text) if text.isdecimal() else float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or value < 0:
+        raise DataError(
+            f'{place}: {text!r} is not a number of bytes; in Grafana, turn off "Formatted data"'
+            " before the download"
+        )
+    return int(value)
+
+
+def parse_time(text: str, zone: tzinfo | None) -> float | None:
+    """Read a time, in epoch seconds; None for a text that is none.
+
+    It may be ISO 8601, epoch seconds or milliseconds, or the output of ``date``.
+
+    Args:
+        text: the time.
+        zone: the zone of a time without an offset from UTC; None to refuse it.
+
+    Raises:
+        ValueError: the time has no offset from UTC, and there is no zone.
+    """
+    if _NUMBER.fullmatch(text):
+        number = float(text)
+        return number / 1000 if number >= _FIRST_MILLISECONDS else number
+    time = _time(text)
+    if time is None:
+        return None
+    if time.tzinfo is None:
+        if zone is None:
+            raise ValueError(
+                f"{text!r} has no offset from UTC: give its zone, such as --zone UTC or"
+                " --zone Europe/Berlin"
+            )
+        time = time.replace(tzinfo=zone)
+    return time.timestamp()
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        pass
+    *words, name, year = ["", "", *text.split()]
+    for form in _DATE_FORMS:
+        try:
+            # The zone comes later.
+            time = datetime.strptime(" ".join((*words, year)).strip(), form)  # noqa: DTZ007
+        except ValueError:
+            continue
+        return time.replace(tzinfo=UTC) if name in _UTC_NAMES else time
+    return None

@@ -1,0 +1,1 @@
+"""Tests of other programs' readings as a history."""

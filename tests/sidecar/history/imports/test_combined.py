@@ -1,0 +1,77 @@
+"""Points that become observations."""
+
+import re
+
+import pytest
+
+from sidecar.history.imports.combined import Combined, combine
+from sidecar.history.imports.points import DataError, Point, Series
+from sidecar.history.imports.volume_names import VolumeNames
+from sidecar.volumes import Reading, Volume
+
+NAMES = VolumeNames((("host", re.compile(r"(?P<broker>\d+)")),), "{dir}")
+
+
+def point(name: str, host: str, at: float, size: int, dir_: str = "/d") -> Point:
+    labels = (("dir", dir_), ("host", host))
+    return Point(Series(name, labels), at, size, f"{name} of {host} at {at:g}")
+
+
+def combined(*points: Point) -> Combined:
+    return combine(points, NAMES, "o")
+
+
+def test_total_and_available_bytes_of_a_time_are_a_reading() -> None:
+    """In the order of times, with all volumes of a broker together."""
+    found = combined(
+        point("avail", "2", 60.0, 20),
+        point("size", "2", 60.0, 100),
+        *(
+            point(name, "1", 60.0, size, dir_)
+            for dir_ in ("/d1", "/d2")
+            for name, size in (("size", 50), ("avail", 5))
+        ),
+        point("size", "1", 0.0, 50),
+        point("avail", "1", 0.0, 4),
+    )
+    assert [0.0, 60.0] == [each.observed_at for each in found.observations]
+    _, second = found.observations
+    expected = {
+        1: Reading(1, 60.0, (Volume(1, "/d1", 50, 5), Volume(1, "/d2", 50, 5))),
+        2: Reading(2, 60.0, (Volume(2, "/d", 100, 20),)),
+    }
+    assert expected == second.answers
+    assert ({}, {}) == (found.unmapped, found.unpaired)
+
+
+def test_what_is_left_out_is_counted() -> None:
+    """Series of no volume or kind, and sizes without the other one."""
+    web, used = point("size", "web", 0.0, 1), point("used", "1", 0.0, 1)
+    found = combined(web, web, used, point("size", "1", 0.0, 2), point("avail", "1", 60.0, 1))
+    assert {web.series: 2, used.series: 1} == found.unmapped
+    assert {(1, "/d"): 2} == found.unpaired
+    assert [] == found.observations
+
+
+def test_two_series_of_a_volume_have_to_agree() -> None:
+    """As they do where one is scraped twice; otherwise a rule is too wide."""
+    size = point("size", "1", 0.0, 2)
+    found = combined(size, size, point("avail", "1", 0.0, 1))
+    assert 1 == len(found.observations)
+    other = point("node_size", "1", 0.0, 3)
+    expected = (
+        "node_size of 1 at 0: 3 total bytes of broker 1 /d, but 2 at the same time in size of 1"
+        " at 0. size{"
+    )
+    with pytest.raises(DataError, match=re.escape(expected)) as raised:
+        combined(size, other)
+    assert "let --match or --log-dir distinguish them" in str(raised.value)
+    with pytest.raises(DataError, match="Remove one of the two"):
+        combined(size, point("size", "1", 0.0, 3))
+
+
+def test_more_available_than_total_bytes_are_refused() -> None:
+    """With the places of both."""
+    expected = "avail of 1 at 0: 3 available bytes are more than the 2 total bytes (size of 1 at 0)"
+    with pytest.raises(DataError, match=re.escape(expected)):
+        combined(point("size", "1", 0.0, 2), point("avail", "1", 0.0, 3))

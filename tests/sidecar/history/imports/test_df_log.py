@@ -1,0 +1,67 @@
+"""Logs of df."""
+
+import pytest
+
+from sidecar.history.imports.df_log import df_points
+from sidecar.history.imports.points import DataError
+
+HEADER = "Filesystem     1K-blocks     Used Available Use% Mounted on\n"
+DATA = "/dev/sdb1            100       75        25  75% /var/lib/kafka data\n"
+
+
+def points(text: str) -> list[tuple[str, dict[str, str], float, int, str]]:
+    return [
+        (each.series.name, dict(each.series.labels), each.at, each.size_bytes, each.place)
+        for each in df_points("3.df", text, None)
+    ]
+
+
+def test_each_time_has_a_table() -> None:
+    """A file system without sizes has no reading, and a path may have a space."""
+    text = f"60\n{HEADER}{DATA}\ntmpfs - - - - /run\n120\n{HEADER}{DATA}"
+    labels = {"file": "3.df", "filesystem": "/dev/sdb1", "mountpoint": "/var/lib/kafka data"}
+    expected = [
+        ("size", labels, 60.0, 102_400, "3.df, line 3, field 1K-blocks"),
+        ("avail", labels, 60.0, 25_600, "3.df, line 3, field Available"),
+        ("size", labels, 120.0, 102_400, "3.df, line 8, field 1K-blocks"),
+        ("avail", labels, 120.0, 25_600, "3.df, line 8, field Available"),
+    ]
+    assert expected == points(text)
+
+
+@pytest.mark.parametrize(
+    ("table", "total", "available"),
+    [
+        ("Filesystem 1024-blocks Used Available Capacity Mounted on\n/x 9 5 4 60% /d", 9216, 4096),
+        ("Filesystem 1B-blocks Used Avail Mounted on\n/x 9 5 4 /d", 9, 4),
+        ("Mounted on 1M-blocks Avail\n/d 9M 4M", 9 * 1024**2, 4 * 1024**2),
+        ("Mounted on 1MB-blocks Avail\n/d 9MB 4MB", 9_000_000, 4_000_000),
+    ],
+)
+def test_the_unit_is_in_the_header(table: str, total: int, available: int) -> None:
+    """Of df -P, df -B1 --output, and df -BM."""
+    assert [("size", total), ("avail", available)] == [
+        (name, size) for name, _, _, size, _ in points(f"60\n{table}\n")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"{HEADER}{DATA}", "3.df, line 2: .* has no time before it"),
+        (f"60\n{DATA}", "3.df, line 2: .* has no header of df before it"),
+        (f"60\n{HEADER}{DATA}120\n{DATA}", "3.df, line 5: .* has no header of df before it"),
+        (
+            f"60\n{HEADER}/dev/mapper/vg-a-long-name\n",
+            "3.df, line 3: it has 1 fields, and df's header 6; df -P writes a line for each",
+        ),
+        ("60\nFilesystem Size Used Avail Use% Mounted on\n", "3.df, line 2: no exact size; use df"),
+        ("60\nMounted on 1B-blocks\n", "3.df, line 2: no field with the available bytes"),
+        (f"60\n{HEADER}{DATA.replace('25 ', 'x5 ')}", "line 3, field Available: 'x5' is not a num"),
+        ("2026-01-05 08:00:00\n", "3.df, line 1: .* has no offset from UTC"),
+    ],
+)
+def test_what_is_wrong_names_file_and_line(text: str, expected: str) -> None:
+    """With the field, if it is one, and what to do."""
+    with pytest.raises(DataError, match=expected):
+        points(text)
