@@ -159,7 +159,7 @@ class Layout:
             found = _PIECE if whole is None else self._first(whole)
         else:
             *times, message = known.groups()
-            found = next(filter(None, times)), message
+            found = times[0] or next(filter(None, times)), message
         if found == self._last or self._recent is not None:
             return _REPEATED if self._is_repeated(found) else found
         self._last = found

@@ -148,6 +148,7 @@ class Line(msgspec.Struct, frozen=True, gc=False):
 _BODY: Final = msgspec.json.Decoder(Body)
 _THROTTLE: Final = msgspec.json.Decoder(Throttled | str | None)
 
+UNREADABLE_TIME: Final = Rejected(RejectedKind.TIME, "the time can't be read")
 _TRUNCATED: Final = "Input data was truncated"
 
 
@@ -169,7 +170,7 @@ def read(found: Request | Rejected) -> Line | Rejected:
     try:
         when = logged_at(time) if time else None
     except ValueError:
-        return Rejected(RejectedKind.TIME, "the time can't be read")
+        return UNREADABLE_TIME
     try:
         return Line(when, _decoded(body))
     except msgspec.ValidationError as error:

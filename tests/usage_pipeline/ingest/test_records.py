@@ -307,7 +307,7 @@ def test_lines_of_brokers_are_usual() -> None:
     found = fast_lines(b"\n".join(REAL + BY_HAND), Layout())
     apis = [read(text).api for text in REAL + BY_HAND]
     slow = {"CREATE_TOPICS", "CREATE_PARTITIONS", "DELETE_TOPICS", "ALTER_CLIENT_QUOTAS"}
-    assert len(apis) == len(found.lines) + len(found.left)
+    assert len(apis) == len(found.starts) + len(found.left)
     assert sum(api in slow for api in apis) == len(found.left)
 
 
