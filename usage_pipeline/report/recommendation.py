@@ -142,7 +142,6 @@ def _row(rows: Sequence[Row]) -> list[Cell]:
         f" {figures.share(min(values(rows, 'coverage'), default=None))} covered"
         + (", whole seconds" if any(each.get("whole_seconds") for each in rows) else "")
     )
-    because = dict.fromkeys(map(_because, rows))
     return [
         cell_of_tenants(rows),
         named(figures.kind(quota_type)),
@@ -153,13 +152,18 @@ def _row(rows: Sequence[Row]) -> list[Cell]:
         Cell(("up to " if len(rows) > 1 else "") + figures.rate(peak, quota_type), peak),
         Cell(confidence, _order(confidence)),
         Cell(evidence, events),
-        named("; ".join(each for each in because if each)),
+        named(_because(row, alone=len(rows) == 1)),
     ]
 
 
-def _because(row: Row) -> str:
-    """Return why the quota is this one and what lowers the confidence, or why there is none."""
-    said = [_DECIDED_BY.get(str(row.get("decided_by")), ""), row.get("caveats")]
+def _because(row: Row, *, alone: bool) -> str:
+    """Return why the quota is this one, or why there is none.
+
+    Args:
+        row: the row, or the first of several with the same quota.
+        alone: whether it is the only one; then what lowers the confidence is included.
+    """
+    said = [_DECIDED_BY.get(str(row.get("decided_by")), ""), row.get("caveats") if alone else ""]
     return text(row, "refused") or "; ".join(str(each) for each in said if each)
 
 
