@@ -136,6 +136,6 @@ _DESCRIBED: Final = msgspec.json.Decoder(_Described)
 def _broker_of(line: Line) -> str:
     try:
         resources = _DESCRIBED.decode(line.body.request).resources
-    except msgspec.MsgspecError:
+    except ValueError:
         return "a broker"
     return f"broker {resources[0].resource_name}" if resources else "a broker"
