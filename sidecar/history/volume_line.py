@@ -71,7 +71,7 @@ def read_line(text: bytes) -> tuple[float, VolumeLine]:
         line = _DECODER.decode(text)
     except msgspec.ValidationError as error:
         raise LineError(_describe(str(error))) from error
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise LineError(f"it is not a whole line of JSON ({error})") from error
     try:
         at = datetime.fromisoformat(line.time)

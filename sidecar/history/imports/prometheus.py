@@ -39,7 +39,7 @@ def prometheus_points(file: str, content: bytes) -> Iterator[Point]:
     """
     try:
         answer = msgspec.json.decode(content, type=_Answer)
-    except msgspec.MsgspecError as error:
+    except ValueError as error:
         raise DataError(f"{file} is not an answer of Prometheus: {error}") from error
     if answer.data is None:
         raise DataError(f"{file}, field error: Prometheus answered {answer.error!r}")

@@ -133,3 +133,10 @@ def test_lines_of_a_volume_each_are_merged() -> None:
         (each.broker_id, each.log_dir, each.available_bytes) for each in line.volumes
     ]
     assert ["/d3"] == [each.log_dir for each in line.offline]
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b'{"time":"\xff"}', b'{"x":' + b"[" * 100_000])
+def test_what_is_no_json_is_no_line(text: bytes) -> None:
+    """Such as a line that was damaged on the disk."""
+    with pytest.raises(LineError, match="it is not a whole line of JSON"):
+        read_line(text)

@@ -31,6 +31,7 @@ def test_points_have_their_labels_and_place() -> None:
         (answer((60, "NaN")), r"a.json, field data.result\[0\].values\[0\]: 'NaN' is not a number"),
         (answer(kind="vector"), "field data.resultType: 'vector' .* query /api/v1/query_range"),
         (b'{"status":"error","error":"bad query"}', "field error: Prometheus .*'bad query'"),
+        (b'{"status":"\xff"}', "a.json is not an answer of Prometheus"),
         (b"<html>", "a.json is not an answer of Prometheus"),
         (answer((60, "1"))[:-4], "a.json is not an answer of Prometheus: Input data was truncated"),
         (answer((60, "1")).replace(b'"1"', b"1"), r"Expected `str`.*result\[0\].values\[0\]\[1\]"),
