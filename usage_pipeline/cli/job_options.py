@@ -358,8 +358,8 @@ def terms_options(function: Callable[..., _R]) -> Callable[..., _R]:
             "--half-life-days",
             click.FloatRange(0, min_open=True),
             7.0,
-            "Days in which the weight of a rate halves. Rates older than four times this, and than 35"
-            " days, are not read.",
+            "Days in which the weight of a rate halves. Rates older than four times this, and than"
+            " 35 days, are not read.",
         ),
         click.option(
             "--floor",
