@@ -1,7 +1,7 @@
 """The summary of a run, as text and as JSON.
 
 Example: ``1 request log, 0.3 MB``, ``brokers: 3 by the folder kafka-3 (1 file)``,
-``silver_request: 210 rows``, ``1 line can't be read: see the table quarantine``.
+``silver_request: 210 rows``, ``1 line was not read: see the table quarantine``.
 """
 
 import shlex
@@ -68,7 +68,8 @@ def text(outcome: "Outcome") -> str:
     lines += [f"{name}: dropped {counted(n, 'old day')}" for name, n in outcome.dropped.items()]
     if outcome.quarantined:
         read = counted(outcome.quarantined, "line")
-        lines.append(f"{read} can't be read: see the table quarantine")
+        verb = "was" if outcome.quarantined == 1 else "were"
+        lines.append(f"{read} {verb} not read: see the table quarantine")
     if outcome.unknown:
         requests = counted(outcome.unknown, "request")
         lines.append(f"{requests} of unknown size (no line has the bytes or partitions)")

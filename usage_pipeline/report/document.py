@@ -96,17 +96,17 @@ def _kinds_left_out(kinds: Mapping[tuple[str, str, str], int]) -> LeftOut:
     shown = min(len(kinds), _MOST_KINDS)
     which = "those with the most lines"
     left = len(kinds) - shown
-    return LeftOut("Lines that can't be read", shown, left, "rows", which, "quarantine")
+    return LeftOut("Lines that were not read", shown, left, "rows", which, "quarantine")
 
 
 def _quarantine(kinds: Mapping[tuple[str, str, str], int]) -> str:
     if not kinds:
-        return section("Lines that can't be read", paragraph("None."))
+        return section("Lines that were not read", paragraph("None."))
     body = [
         [*map(named, key), Cell(f"{count:,}", count)]
         for key, count in sorted(kinds.items(), key=lambda each: -each[1])[:_MOST_KINDS]
     ]
     caption = f"{sum(kinds.values()):,} lines, by file and reason"
     return section(
-        "Lines that can't be read", table(caption, ("File", "Kind", "Reason", "Lines"), body)
+        "Lines that were not read", table(caption, ("File", "Kind", "Reason", "Lines"), body)
     )

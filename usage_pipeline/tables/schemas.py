@@ -229,7 +229,8 @@ QUARANTINE: Final = Table(
         Column("bytes", "bigint", "Length of the line"),
     ),
     (),
-    "a line that the pipeline can't read",
+    "a line that was not read: another logger's, a request that is there twice, or one that can't"
+    " be read",
 )
 
 SILVER_QUOTA_CONFIG: Final = Table(

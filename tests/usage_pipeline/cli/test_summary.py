@@ -58,7 +58,7 @@ def test_one_is_not_reported_as_many() -> None:
         "1 request log, 0.3 MB",
         "dim_topic: 1 row",
         "silver_request: dropped 1 old day",
-        "1 line can't be read: see the table quarantine",
+        "1 line was not read: see the table quarantine",
         "1 request of unknown size (no line has the bytes or partitions)",
     ] == text(one).splitlines()
     many = outcome(
@@ -69,7 +69,7 @@ def test_one_is_not_reported_as_many() -> None:
         "dim_topic: 2,000 rows",
         "quarantine: 0 rows",
         "silver_request: dropped 2 old days",
-        "2 lines can't be read: see the table quarantine",
+        "2 lines were not read: see the table quarantine",
         "2 requests of unknown size (no line has the bytes or partitions)",
     ] == text(many).splitlines()
 

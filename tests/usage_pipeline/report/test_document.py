@@ -214,7 +214,7 @@ def test_what_is_left_out_is_said_beside_the_search() -> None:
     assert [
         "Recommended quotas: 540 of 741 tenants, the largest quotas first, and tenants that share"
         " the smallest; all are in gold_recommendation.",
-        "Lines that can't be read: 100 of 101 rows, those with the most lines; all are in"
+        "Lines that were not read: 100 of 101 rows, those with the most lines; all are in"
         " quarantine.",
     ] == [unescape(item) for item in re.findall("<li>(.*?)</li>", form)]
     assert 'aria-describedby="left-out"' in form
