@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from usage_pipeline.tables.arrow import arrow_schema
-from usage_pipeline.tables.commits import Change, Pinned, begin, commit, newest, recovered
+from usage_pipeline.tables.commits import Change, Pinned, begin, commit, pinned, recovered
 from usage_pipeline.tables.folder import Folder
 from usage_pipeline.tables.parquet_files import Target
 from usage_pipeline.tables.schemas import GOLD_USAGE_1S, UNNAMED, Table
@@ -28,7 +28,7 @@ def frame_of(spark: SparkSession, table: Table, *rows: dict[str, object]) -> Dat
 
 def stored(spark: SparkSession, out: Path, table: Table) -> list[Row]:
     """Returns the rows of a table in a folder of tables, in an order."""
-    store = Store(spark, newest(Folder.parse(str(out))))
+    store = Store(spark, pinned(Folder.parse(str(out))))
     return sorted(store.read(table).collect(), key=str)
 
 
@@ -36,7 +36,7 @@ def rows_in(out: Path | str, table: Table) -> list[dict[str, Any]]:
     """Returns the same without Spark, in no order."""
     folder = Folder.parse(str(out))
     found = []
-    for written in newest(folder).files(table):
+    for written in pinned(folder).files(table):
         values = dict(zip(table.folders, written.values, strict=True))
         file = TableFile(folder, table, written)
         found += [values | row for row in table_of(file).to_pylist()]

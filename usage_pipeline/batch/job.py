@@ -29,7 +29,14 @@ from usage_pipeline.runtime.object_storage import storage_failures
 from usage_pipeline.tables.commits import begin, recovered, refuse_earlier, upkeep, withdraw
 from usage_pipeline.tables.folder import Folder
 from usage_pipeline.tables.lease import leased
-from usage_pipeline.tables.schemas import GOLD_RECOMMENDATION, GOLD_REPLAY, Table
+from usage_pipeline.tables.schemas import (
+    GOLD_RECOMMENDATION,
+    GOLD_REPLAY,
+    GOLD_USAGE_1S,
+    QUARANTINE,
+    SILVER_REQUEST,
+    Table,
+)
 from usage_pipeline.tables.store import Store, commit_all
 from usage_pipeline.tables.writers import refuse_batch
 
@@ -86,10 +93,10 @@ def run(
     Raises:
         SidecarError: the run failed; the message says what to do, and the tables are unchanged.
     """
-    folder = Folder.parse(out)
+    folder, stages = Folder.parse(out), list(stages)
     holder = f"process {os.getpid()} on {socket.gethostname()}, since {options.now:%FT%TZ},"
     with storage_failures(), leased(folder, holder):
-        refuse_batch(folder)
+        refuse_batch(folder, tables_of_logs(stages, reads_logs=inputs.request_logs is not None))
         before, was_finished = recovered(folder)
         refuse_earlier(before)
         is_new = begin(before)
@@ -108,6 +115,17 @@ def run(
             raise
         upkeep(after, {*outcome.rows, *outcome.dropped}, options.retained)
         return outcome
+
+
+def tables_of_logs(stages: Iterable[Stage], *, reads_logs: bool) -> set[Table]:
+    """Return the tables of stages that a stream may write too.
+
+    Args:
+        stages: the stages of a run.
+        reads_logs: whether the run reads request logs.
+    """
+    tables = {GOLD_USAGE_1S} if Stage.USAGE in stages else set()
+    return tables | ({SILVER_REQUEST, QUARANTINE} if reads_logs else set())
 
 
 def _run_stages(

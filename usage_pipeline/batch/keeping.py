@@ -3,7 +3,7 @@
 Days count back from the cluster's newest day, or from the run's own day if that is earlier, so that
 neither old logs nor a line with a time in the future empties the tables. Gold tables keep four
 times as many days, because they are small. A run drops no day that it has just written, and nothing
-from silver_change: the size of a topic may have been logged years ago.
+from a stream's tables or from silver_change: the size of a topic may have been logged years ago.
 
 The run commits without these days. Their files are replaced files, which upkeep removes like other
 ones: readers that began before keep them for ``--retained-days``.
@@ -40,10 +40,11 @@ def old_days(run: Run) -> dict[Table, list[date]]:
     if silver is None or gold is None:
         return {}
     old: dict[Table, list[date]] = {}
+    kept = {SILVER_CHANGE.name, *run.store.before.streamed}
     for table in TABLES:
         first = gold if table.name.startswith("gold_") else silver
         written = run.store.written_days(table)
         days = [day for day in run.store.days_of(table) if day < first and day not in written]
-        if days and table != SILVER_CHANGE:
+        if days and table.name not in kept:
             old[table] = days
     return old

@@ -124,6 +124,11 @@ class Run:
     requests: Requests | None = field(default=None, init=False)
     replaces: Table = field(default=SILVER_REQUEST, init=False)
 
+    @property
+    def is_streamed(self) -> bool:
+        """Whether a stream writes the requests of these tables."""
+        return SILVER_REQUEST.name in self.store.before.streamed
+
     def requests_of(self, days: Sequence[date]) -> Requests:
         """Return the requests that were answered on some days."""
         return Requests(self.spark, self.store.files(SILVER_REQUEST, days))

@@ -41,7 +41,7 @@ def silver(run: Run) -> None:
         raise InputsError("name what to read: --request-logs, --volumes, --quotas")
     if inputs.request_logs is not None and run.logs:
         _silver_request(run, inputs.request_logs)
-    if run.logs or inputs.quotas is not None:
+    if run.logs or run.is_streamed or inputs.quotas is not None:
         _topics_and_quotas(run)
     if run.history is not None:
         _silver_volume(run, run.history)
@@ -52,15 +52,19 @@ def changes(run: Run) -> DataFrame:
 
     These requests are few, and the tables made from them need every day. So they have a table of
     their own, in which the run replaces its days. If the table does not exist, it is made from all
-    requests.
+    requests, and if a stream writes the requests, it continues from its newest day.
 
     Returns:
         Rows of SILVER_CHANGE.
     """
     store = run.store
     if SILVER_CHANGE not in store.written():
-        is_there = store.has(SILVER_CHANGE)
-        days = (store.written_days if is_there else store.days_of)(SILVER_REQUEST)
+        days: Sequence[date] = store.written_days(SILVER_REQUEST)
+        if not store.has(SILVER_CHANGE):
+            days = store.days_of(SILVER_REQUEST)
+        elif run.is_streamed:
+            known = store.days_of(SILVER_CHANGE)
+            days = [day for day in store.days_of(SILVER_REQUEST) if day >= max(known, default=day)]
         if days:
             store.write(SILVER_CHANGE, run.requests_of(days).of_admins(), days)
     return store.read(SILVER_CHANGE)
@@ -70,7 +74,7 @@ def _topics_and_quotas(run: Run) -> None:
     inputs, store = run.inputs, run.store
     changed = changes(run)
     first = first_day(run)
-    if run.logs:
+    if run.logs or run.is_streamed:
         store.write(DIM_TOPIC, valid(dim_topic(changed), first))
     rows = () if inputs.quotas is None else snapshot_rows(inputs.quotas.quotas)
     as_of = None if inputs.quotas is None else inputs.quotas.as_of

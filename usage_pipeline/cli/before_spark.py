@@ -66,26 +66,34 @@ def check_master(master: str | None) -> None:
             )
 
 
-def check_batch(out: str) -> None:
-    """Check that no stream and no other run writes to a folder of tables.
+def check_batch(out: str, stages: Sequence[str] = (), *, reads_logs: bool = False) -> None:
+    """Check that no other run writes to a folder of tables, and no stream the same tables.
+
+    Args:
+        out: the folder.
+        stages: the names of the run's stages.
+        reads_logs: whether the run reads request logs.
 
     Raises:
-        SidecarError: a stream or a run writes to it.
+        SidecarError: a run writes to it, or a stream the same tables.
     """
-    from usage_pipeline.tables.writers import refuse_batch  # noqa: PLC0415 - of the extra
+    from usage_pipeline.batch.job import tables_of_logs  # noqa: PLC0415 - of the extra
+    from usage_pipeline.batch.stages import Stage  # noqa: PLC0415 - as above
+    from usage_pipeline.tables.writers import refuse_batch  # noqa: PLC0415 - as above
 
-    refuse_batch(_free(out))
+    refuse_batch(_free(out), tables_of_logs(map(Stage, stages), reads_logs=reads_logs))
 
 
 def check_stream(out: str) -> None:
-    """Check that no batch run and no other stream writes to a folder of tables.
+    """Check that batch runs did not come first, and that no other stream writes to a folder.
 
     Raises:
-        SidecarError: a run or a stream writes to it.
+        SidecarError: they did, or a stream writes to it.
     """
-    from usage_pipeline.tables.writers import refuse_stream  # noqa: PLC0415 - of the extra
+    from usage_pipeline.tables.lease import STREAM  # noqa: PLC0415 - of the extra
+    from usage_pipeline.tables.writers import refuse_stream  # noqa: PLC0415 - as above
 
-    refuse_stream(_free(out))
+    refuse_stream(_free(out, STREAM))
 
 
 def check_tables(job: JobOptions, stages: Sequence[str], *, candidates: int = 0) -> None:
@@ -155,17 +163,17 @@ def check_volumes(path: str) -> None:
         raise NotThereError(f"{path} has no volume history; name its folder")
 
 
-def _free(out: str) -> "Folder":
-    """Return the folder, which is writable and which no other run writes to."""
+def _free(out: str, lease: str | None = None) -> "Folder":
+    """Return the folder, which is writable and which no other writer of the lease writes to."""
     from usage_pipeline.tables.commits import pinned, refuse_earlier  # noqa: PLC0415 - of the extra
     from usage_pipeline.tables.folder import Folder  # noqa: PLC0415 - as above
-    from usage_pipeline.tables.lease import refuse_leased  # noqa: PLC0415 - as above
+    from usage_pipeline.tables.lease import BATCH, refuse_leased  # noqa: PLC0415 - as above
 
     folder = Folder.parse(out)
     if folder.here is not None:
         _refuse_unwritable(out, folder.here)
     folder.check_store()
-    refuse_leased(folder)
+    refuse_leased(folder, name=lease or BATCH)
     refuse_earlier(pinned(folder))
     return folder
 

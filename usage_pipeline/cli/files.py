@@ -27,11 +27,11 @@ def command(names: tuple[str, ...], out: str) -> None:
     also while another run commits. Only folder names contain the partition columns
     ("dt=2026-11-20"). The command needs no Spark.
     """
-    from usage_pipeline.tables.commits import newest  # noqa: PLC0415 - of the extra
+    from usage_pipeline.tables.commits import pinned  # noqa: PLC0415 - of the extra
     from usage_pipeline.tables.folder import Folder  # noqa: PLC0415 - of the extra
     from usage_pipeline.tables.schemas import TABLES  # noqa: PLC0415 - of the extra
 
-    tables = newest(Folder.parse(out))
+    tables = pinned(Folder.parse(out))
     known = {table.name: table for table in TABLES if table.name in tables.versions}
     for name in names:
         if name not in known:

@@ -133,7 +133,8 @@ def _check(
     if job.since is not None and job.until is not None and job.since >= job.until:
         raise SettingsError(("--since must be before --until",))
     check_master(job.master)
-    check_batch(job.out)
+    reads_logs = inputs is not None and inputs.request_logs is not None
+    check_batch(job.out, stages, reads_logs=reads_logs)
     if inputs is None:
         check_tables(job, stages, candidates=tried.candidates)
     if inputs is not None and inputs.request_logs is not None:
@@ -178,7 +179,7 @@ def write_report(out: str, page: Path | None = None, cluster: str | None = None)
     """
     from usage_pipeline.report import contents, report  # noqa: PLC0415 - as above
     from usage_pipeline.report.reading import read_tables  # noqa: PLC0415 - as above
-    from usage_pipeline.tables.commits import newest  # noqa: PLC0415 - as above
+    from usage_pipeline.tables.commits import pinned  # noqa: PLC0415 - as above
     from usage_pipeline.tables.folder import Folder  # noqa: PLC0415 - as above
     from usage_pipeline.tables.schemas import UNNAMED  # noqa: PLC0415 - as above
 
@@ -188,7 +189,7 @@ def write_report(out: str, page: Path | None = None, cluster: str | None = None)
     if page is None:
         return None
     # All tables have the versions of one run, even if another run commits.
-    tables, now = newest(folder), datetime.now(UTC)
+    tables, now = pinned(folder), datetime.now(UTC)
     clusters = [cluster] if cluster is not None else tables.clusters() or [UNNAMED]
     pages = {each: page.with_stem(f"{page.stem}-{each}") for each in clusters}
     if len(clusters) == 1:

@@ -31,7 +31,7 @@ from usage_pipeline.runtime.by_workers import Batches
 from usage_pipeline.silver.request_writer import with_day
 from usage_pipeline.streaming.positions import Positions, State
 from usage_pipeline.streaming.stored_positions import StoredPositions
-from usage_pipeline.tables.commits import STREAMS, append, newest, upkeep
+from usage_pipeline.tables.commits import STREAMS, append, pinned, upkeep
 from usage_pipeline.tables.delta import compact
 from usage_pipeline.tables.folder import Folder
 from usage_pipeline.tables.parquet_files import (
@@ -150,7 +150,7 @@ class BatchSink:
         """Compact small files, and remove files that were replaced long ago."""
         for table in self.tables:
             compact(self.folder, table)
-        upkeep(newest(self.folder), [table.name for table in self.tables], self.retained)
+        upkeep(pinned(self.folder), [table.name for table in self.tables], self.retained)
 
 
 def _written(parsed: Iterator[Parsed], writers: dict[Table, Writer]) -> Report:

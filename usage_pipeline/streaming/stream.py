@@ -22,7 +22,7 @@ from uuid import uuid4
 from sidecar.errors import SidecarError
 from usage_pipeline.streaming.sink import RETAINED, BatchSink, Parse
 from usage_pipeline.tables.folder import Folder
-from usage_pipeline.tables.lease import leased
+from usage_pipeline.tables.lease import STREAM, leased
 from usage_pipeline.tables.schemas import (
     GOLD_USAGE_1S,
     QUARANTINE,
@@ -109,7 +109,8 @@ def stream(
         StreamError: the query failed.
     """
     folder = Folder.parse(settings.out)
-    with leased(folder, f"a stream (process {os.getpid()} on {socket.gethostname()})"):
+    holder = f"a stream (process {os.getpid()} on {socket.gethostname()})"
+    with leased(folder, holder, name=STREAM):
         refuse_stream(folder)
         stream_id = _stream_id(settings.checkpoint)
         written = [*tables, QUARANTINE]

@@ -23,7 +23,7 @@ do.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -96,12 +96,14 @@ class Pinned:
         number: the number of the last run; 0 if there are no tables.
         versions: the version of each existing table, by name.
         format: the format of the tables.
+        streamed: the names of the tables that a stream writes.
     """
 
     folder: Folder
     number: int
     versions: Mapping[str, int]
     format: int = FORMAT
+    streamed: frozenset[str] = frozenset()
     _there: dict[str, "tuple[DeltaTable | None, Sequence[Written]]"] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -130,31 +132,26 @@ class Pinned:
 def pinned(folder: Folder) -> Pinned:
     """Return the tables as readers see them.
 
+    The last run's manifest has the version of each table, and a stream's tables have their newest.
+
     Raises:
         OtherFormatError: another version of this program wrote them.
     """
     text = folder.read(MANIFEST)
     if text is None:
         _refuse_unmarked(folder)
-        return Pinned(folder, 0, {})
-    manifest = _decoded(folder, text, _Manifest)
-    return Pinned(folder, manifest.number, manifest.tables, manifest.format)
-
-
-def newest(folder: Folder) -> Pinned:
-    """Return the tables of batch runs or of a stream, as readers see them.
-
-    A stream's tables have no manifest, so each has its newest version.
-
-    Raises:
-        OtherFormatError: another version of this program wrote them.
-    """
-    now = pinned(folder)
-    if STREAMS not in folder.names():
-        return now
-    there = {table.name: delta.opened_table(folder, table) for table in TABLES}
-    versions = {name: opened.version() for name, opened in there.items() if opened is not None}
-    return Pinned(folder, 0, versions)
+        by_runs = Pinned(folder, 0, {})
+    else:
+        manifest = _decoded(folder, text, _Manifest)
+        by_runs = Pinned(folder, manifest.number, manifest.tables, manifest.format)
+    tables = tables_of(FORMAT)
+    # Positions of the stream are there too.
+    streamed = frozenset(folder.names(STREAMS)) & tables.keys()
+    if not streamed:
+        return by_runs
+    there = {name: delta.opened_table(folder, tables[name]) for name in streamed}
+    newest = {name: opened.version() for name, opened in there.items() if opened is not None}
+    return replace(by_runs, versions={**by_runs.versions, **newest}, streamed=streamed)
 
 
 def recovered(folder: Folder) -> tuple[Pinned, bool]:
@@ -302,7 +299,7 @@ def _finished(before: Pinned, record: _Record) -> Pinned:
             versions[table.name] = opened.version()
     manifest = _Manifest(record.format, record.number, record.by, record.at, versions)
     folder.replace(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
-    return Pinned(folder, record.number, versions, record.format)
+    return replace(before, number=record.number, versions=versions, format=record.format)
 
 
 def _refuse_missing(folder: Folder, change: Change) -> None:

@@ -20,7 +20,7 @@ from usage_pipeline.ingest.request_logs import RequestLogs
 from usage_pipeline.recommend.terms import Terms
 from usage_pipeline.replay.scenarios import scenario
 from usage_pipeline.tables import store
-from usage_pipeline.tables.commits import newest
+from usage_pipeline.tables.commits import pinned
 from usage_pipeline.tables.folder import Folder
 from usage_pipeline.tables.lease import LockedError, leased
 from usage_pipeline.tables.parquet_files import Target, merged
@@ -137,7 +137,7 @@ def test_a_day_that_many_tasks_write_is_in_few_files(
     monkeypatch.setattr(store, "merged", of_many_tasks)
     inputs = Inputs(RequestLogs(str(logs), split_bytes=4_000))
     run(spark, str(out), inputs, Options(NOW), stages=STAGES)
-    tables = newest(Folder.parse(str(out)))
+    tables = pinned(Folder.parse(str(out)))
     for table in (SILVER_REQUEST, GOLD_USAGE_1S, QUARANTINE):
         assert by_tasks[table.name] > FEW, table.name
         files = tables.files(table)

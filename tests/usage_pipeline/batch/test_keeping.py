@@ -12,7 +12,7 @@ from usage_pipeline.batch.job import Outcome, run
 from usage_pipeline.batch.run import Inputs, Options
 from usage_pipeline.batch.stages import Stage
 from usage_pipeline.ingest.request_logs import RequestLogs
-from usage_pipeline.tables.commits import newest
+from usage_pipeline.tables.commits import pinned
 from usage_pipeline.tables.folder import Folder
 from usage_pipeline.tables.schemas import (
     DIM_TOPIC,
@@ -58,7 +58,7 @@ def test_old_days_are_dropped_and_gold_ones_later(spark: SparkSession, tmp_path:
         rows = [{"dt": day, "broker": 1} for day in days]
         for cluster in ("eu", "us"):
             committed(out, table, *rows, cluster=cluster)
-    reader = newest(Folder.parse(str(out)))
+    reader = pinned(Folder.parse(str(out)))
     log(tmp_path / "logs", 1, metadata("2026-11-20 10:00:00,100"))
     # A clock that is ahead drops nothing.
     committed(out, GOLD_DISK_FORECAST, {"dt": date(2099, 1, 1), "broker": 1}, cluster="eu")

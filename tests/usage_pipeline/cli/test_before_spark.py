@@ -20,7 +20,7 @@ from usage_pipeline.cli.before_spark import (
 from usage_pipeline.cli.job_options import JobOptions
 from usage_pipeline.tables.delta import OtherFormatError
 from usage_pipeline.tables.folder import Folder
-from usage_pipeline.tables.lease import LockedError, leased
+from usage_pipeline.tables.lease import BATCH, STREAM, LockedError, leased
 from usage_pipeline.tables.schemas import GOLD_REPLAY, GOLD_USAGE_1S, SILVER_REQUEST
 from usage_pipeline.tables.writers import OtherWriterError
 
@@ -95,20 +95,25 @@ def test_a_folder_that_cannot_be_written_to_is_refused(
 
 @pytest.mark.slow
 def test_a_folder_that_another_run_writes_to_is_refused(tmp_path: Path) -> None:
-    """Batch runs and streams are refused."""
-    with leased(Folder.parse(str(tmp_path)), "process 7", renewed_s=0.1):
-        for check in (check_batch, check_stream):
+    """A stream's writer does not keep a run from other tables, nor the other way round."""
+    folder = Folder.parse(str(tmp_path))
+    checks = {BATCH: check_batch, STREAM: check_stream}
+    for name, refused, free in ((BATCH, BATCH, STREAM), (STREAM, STREAM, BATCH)):
+        with leased(folder, "process 7", renewed_s=0.1, name=name):
             with pytest.raises(LockedError, match="process 7"):
-                check(str(tmp_path))
+                checks[refused](str(tmp_path))
+            checks[free](str(tmp_path))
 
 
-def test_a_stream_and_batch_runs_refuse_the_others_folder(tmp_path: Path) -> None:
-    """It does not matter which was first."""
+def test_a_stream_and_batch_runs_refuse_the_others_tables(tmp_path: Path) -> None:
+    """Runs may write other tables beside those of a stream."""
     live, tables = tmp_path / "live", tmp_path / "tables"
     Folder.parse(str(live)).create("_streams/silver_request", b"id")
     committed(tables, GOLD_REPLAY)
-    with pytest.raises(OtherWriterError):
-        check_batch(f"file://{live}")
+    for stages, reads_logs in ((["silver"], True), (["replay"], True)):
+        with pytest.raises(OtherWriterError):
+            check_batch(f"file://{live}", stages, reads_logs=reads_logs)
+    check_batch(f"file://{live}", ["silver", "usage", "replay", "recommend"])
     with pytest.raises(OtherWriterError):
         check_stream(str(tables))
     check_batch(str(tables))

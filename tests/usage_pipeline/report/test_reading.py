@@ -9,7 +9,7 @@ from tests.usage_pipeline.build import committed
 from usage_pipeline.report import ReportError, reading, report
 from usage_pipeline.report.reading import read_tables
 from usage_pipeline.report.usage import others_in, tenant
-from usage_pipeline.tables.commits import Pinned, newest
+from usage_pipeline.tables.commits import Pinned, pinned
 from usage_pipeline.tables.folder import Folder
 from usage_pipeline.tables.schemas import (
     GOLD_RECOMMENDATION,
@@ -23,7 +23,7 @@ START = datetime(2026, 1, 5, 23, 30, tzinfo=UTC)
 
 
 def tables_in(out: Path) -> Pinned:
-    return newest(Folder.parse(str(out)))
+    return pinned(Folder.parse(str(out)))
 
 
 def write_usage(out: Path, seconds: int) -> None:

@@ -22,7 +22,7 @@ from usage_pipeline.streaming.kafka_source import lines_of, parsed_messages
 from usage_pipeline.streaming.positions import Positions
 from usage_pipeline.streaming.sink import BatchSink, OtherStreamError
 from usage_pipeline.tables import commits
-from usage_pipeline.tables.commits import newest
+from usage_pipeline.tables.commits import pinned
 from usage_pipeline.tables.folder import Folder
 from usage_pipeline.tables.schemas import (
     GOLD_REPLAY,
@@ -73,7 +73,7 @@ def test_a_batch_that_is_written_again_is_there_once(
     assert [0, 1, 2, 3, 4] == offsets()
     again.write(spark.range(5, 6), 3)
     assert [0, 1, 2, 3, 4, 5] == offsets()
-    assert 1 == len(newest(again.folder).files(QUARANTINE))
+    assert 1 == len(pinned(again.folder).files(QUARANTINE))
 
 
 @pytest.mark.spark

@@ -14,11 +14,14 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from tests.usage_pipeline.build import frame_of, rows_in
+from tests.usage_pipeline.build import frame_of, rows_in, stored
 from tests.usage_pipeline.charged_lines import usage_of
 from tests.usage_pipeline.logs import lines, pack, write
 from tests.usage_pipeline.parsed_logs import quarantine_of, requests_of, silver_request
 from tests.usage_pipeline.small_logs import metadata
+from usage_pipeline.batch.job import run
+from usage_pipeline.batch.run import Inputs, Options, Snapshot
+from usage_pipeline.batch.stages import Stage
 from usage_pipeline.cli.spark_failures import trouble
 from usage_pipeline.ingest.paths import ALL_UTC, Zones
 from usage_pipeline.ingest.request_logs import RequestLogs
@@ -33,9 +36,11 @@ from usage_pipeline.streaming.stream import (
     stream,
 )
 from usage_pipeline.tables import commits
-from usage_pipeline.tables.commits import newest
+from usage_pipeline.tables.commits import pinned
 from usage_pipeline.tables.folder import Folder
 from usage_pipeline.tables.schemas import (
+    GOLD_RECOMMENDATION,
+    GOLD_REPLAY,
     GOLD_USAGE_1S,
     QUARANTINE,
     SILVER_REQUEST,
@@ -47,6 +52,7 @@ from usage_pipeline.tables.writers import OtherWriterError
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
+NOW = datetime(2026, 11, 25, tzinfo=UTC)
 SUMS = ("amount", "events", "throttled", "throttle_ms")
 
 
@@ -128,7 +134,7 @@ def test_a_file_of_the_second_pass_of_the_doubled_hour(spark: SparkSession, tmp_
     assert {1: half_past, 2: half_past - timedelta(hours=1)} == found
     batch = requests_of(spark, RequestLogs(f"{logs}/*/*", zones))
     assert rows(silver_request(batch)) == rows(
-        Store(spark, newest(Folder.parse(str(out)))).read(SILVER_REQUEST)
+        Store(spark, pinned(Folder.parse(str(out)))).read(SILVER_REQUEST)
     )
 
 
@@ -173,7 +179,7 @@ def test_a_stream_that_is_killed_equals_the_batch(
     assert 3 == sum(progress.rows for progress in streamed(spark, logs, settings))
     assert 0 == sum(progress.rows for progress in streamed(spark, logs, settings))
 
-    tables, asked = Store(spark, newest(Folder.parse(str(out)))), RequestLogs(f"{logs}/*/*")
+    tables, asked = Store(spark, pinned(Folder.parse(str(out)))), RequestLogs(f"{logs}/*/*")
     batch = silver_request(requests_of(spark, asked))
     assert 440 == batch.count()
     assert rows(batch) == rows(tables.read(SILVER_REQUEST))
@@ -184,9 +190,34 @@ def test_a_stream_that_is_killed_equals_the_batch(
     anew = StreamSettings(str(out), f"{tmp_path}/other", until_read=True)
     with pytest.raises(OtherStreamError):
         streamed(spark, logs, anew)
-    Folder.parse(str(out)).create("_commits/00000000000000000001.json", b"{}")
-    with pytest.raises(OtherWriterError):
-        streamed(spark, logs, settings)
+
+
+def test_batch_runs_continue_from_what_a_stream_wrote(spark: SparkSession, tmp_path: Path) -> None:
+    """They read its newest requests, and never write its tables; it goes on after them."""
+    logs, out = tmp_path / "logs", tmp_path / "tables"
+    settings = StreamSettings(str(out), f"{tmp_path}/checkpoint", until_read=True)
+
+    def replayed() -> dict[str, int]:
+        inputs, options = Inputs(quotas=Snapshot({}, NOW)), Options(NOW, candidates=2)
+        run(spark, str(out), inputs, options, stages=[Stage.SILVER, Stage.REPLAY, Stage.RECOMMEND])
+        rows = stored(spark, out, GOLD_REPLAY)
+        users = {row.entity for row in stored(spark, out, GOLD_RECOMMENDATION)}
+        assert users == {row.shared_by for row in rows}
+        return {
+            row.shared_by: row.events
+            for row in rows
+            if (row.quota_type, row.scenario) == ("request", "in force")
+        }
+
+    write(logs, 1, "a", lines(200, user="alice"))
+    streamed(spark, logs, settings)
+    assert {"user=alice": 200} == replayed()
+    write(logs, 1, "b", lines(100, user="bob") + lines(100, user="alice"))
+    streamed(spark, logs, settings)
+    assert {"user=alice": 300, "user=bob": 100} == replayed()
+    for stages in ([Stage.USAGE], [Stage.SILVER]):
+        with pytest.raises(OtherWriterError, match="pipeline stream"):
+            run(spark, str(out), Inputs(RequestLogs(str(logs))), Options(NOW), stages=stages)
 
 
 def test_only_the_tables_that_are_asked_for_are_written(
@@ -198,7 +229,7 @@ def test_only_the_tables_that_are_asked_for_are_written(
     for name in "abc":
         write(logs, 1, name, lines(400, user=name))
         streamed(spark, logs, settings, [GOLD_USAGE_1S])
-    tables = newest(Folder.parse(str(out)))
+    tables = pinned(Folder.parse(str(out)))
     assert {"gold_usage_1s"} == set(tables.versions)
     assert 2 >= len(tables.files(GOLD_USAGE_1S))
     usage = Store(spark, tables).read(GOLD_USAGE_1S).where("quota_type = 'produce'")

@@ -20,7 +20,6 @@ from usage_pipeline.tables.commits import (
     append,
     begin,
     commit,
-    newest,
     pinned,
     recovered,
     upkeep,
@@ -276,9 +275,9 @@ def test_a_streams_batch_is_added_once(tmp_path: Path) -> None:
     assert not append(folder, SILVER_VOLUME, batch(tmp_path, 7, 20), ("stream", 1), NOW)
     assert not append(folder, SILVER_VOLUME, batch(tmp_path, 7, 20), ("stream", 0), NOW)
     assert [0, 1] == sorted(row["available_bytes"] for row in rows_in(tmp_path, SILVER_VOLUME))
-    assert {"silver_volume": 1} == newest(folder).versions
+    assert {"silver_volume": 1} == pinned(folder).versions
     compact(folder, SILVER_VOLUME)
-    (file,) = newest(folder).files(SILVER_VOLUME)
+    (file,) = pinned(folder).files(SILVER_VOLUME)
     assert (("default", "2026-11-20"), 2) == (file.values, file.rows)
     assert not append(folder, SILVER_VOLUME, batch(tmp_path, 7, 20), ("stream", 1), NOW)
 
@@ -376,7 +375,7 @@ def test_tables_of_another_version_are_refused(tmp_path: Path) -> None:
     # The files of a first run that was killed are no tables.
     assert Pinned(folder_of(begun), 0, {}) == recovered(folder_of(begun))[0]
     withdraw(Pinned(folder_of(begun), 0, {}))
-    for look in (pinned, newest, recovered):
+    for look in (pinned, recovered):
         with pytest.raises(
             OtherFormatError, match=r"earlier version .*pipeline run --request-logs"
         ):
@@ -398,7 +397,7 @@ def test_nothing_is_made_by_a_look(tmp_path: Path) -> None:
     """A folder that isn't there has no tables."""
     folder = folder_of(tmp_path / "none")
     assert (Pinned(folder, 0, {}), False) == recovered(folder)
-    assert Pinned(folder, 0, {}) == newest(folder)
+    assert Pinned(folder, 0, {}) == pinned(folder)
     assert not (tmp_path / "none").exists()
 
 
