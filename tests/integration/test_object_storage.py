@@ -119,7 +119,7 @@ async def test_a_bucket_has_the_same_tables_as_a_disk(server: Server, tmp_path: 
     found = tables_of(server, "tables/all")
     for table in TABLES:
         expected = comparable(rows_in(out, table), table)
-        assert expected or table.name == "quarantine", table.name
+        assert expected or table.name in {"quarantine", "gold_cost"}, table.name
         assert expected == found[table.name], table.name
     version = server.versions("tables/all")["silver_request"]
     read = {row["src_file"] for row in server.rows("tables/all", "silver_request", version)}
@@ -266,7 +266,8 @@ def test_a_run_that_is_killed_at_any_request_leaves_a_good_state(
         for name in ("_commits/0", "_manifest.json")
     )
     new = tables_of(server, again)
-    assert [] == [name for name in old if name != "quarantine" and old[name] == new[name]]
+    same = {name for name in old if old[name] == new[name]}
+    assert same <= {"quarantine", "gold_cost"}
 
     seen: Counter[str] = Counter()
     for number in range(KILLS):

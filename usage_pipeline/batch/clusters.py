@@ -89,8 +89,13 @@ def _refuse_mixed(
             f" name: name it with --cluster-id; in the tables, {UNNAMED} stands for a cluster"
             " without a name"
         )
-    if len(clusters) > 1 and (has_quotas or options.has_plan):
-        what = "--quotas" if has_quotas else "--plan"
+    of_one = {
+        "--quotas": has_quotas,
+        "--plan": options.has_plan,
+        "--rates": options.billing is not None,
+    }
+    what = next((name for name, is_there in of_one.items() if is_there), None)
+    if len(clusters) > 1 and what is not None:
         raise InputsError(
             f"{what} applies to one cluster, and the inputs have several:"
             f" {', '.join(clusters)}; name one with --cluster-id"

@@ -23,7 +23,8 @@ from sidecar.errors import SidecarError
 from usage_pipeline.batch.clusters import runs_of
 from usage_pipeline.batch.keeping import old_days
 from usage_pipeline.batch.run import Inputs, NoneReadError, Options, Run
-from usage_pipeline.batch.stages import STAGES, Stage, has_inputs
+from usage_pipeline.batch.stages import OF_A_RUN, STAGES, Stage, has_inputs
+from usage_pipeline.costs.allocation import Cost
 from usage_pipeline.ingest.paths import BrokerName, named_by, patterns_of
 from usage_pipeline.runtime.object_storage import storage_failures
 from usage_pipeline.tables.commits import begin, recovered, refuse_earlier, upkeep, withdraw
@@ -58,6 +59,7 @@ class Outcome:
         entities: for each kind of quota, whom quotas are recommended for, and why.
         dropped: for each table, the number of days that are no longer kept.
         recommended: the new rows of gold_recommendation, if a plan was requested.
+        costs: the new rows of gold_cost.
         replayed: quota types, each with an entity or a name that shares a quota, if scenarios were
             requested.
         rolled_forward: whether this run first completed an earlier run that was killed.
@@ -75,6 +77,7 @@ class Outcome:
     entities: Mapping[str, str]
     dropped: Mapping[str, int]
     recommended: tuple[Mapping[str, object], ...]
+    costs: tuple[Cost, ...]
     replayed: frozenset[tuple[str, str]]
     rolled_forward: bool
 
@@ -85,7 +88,7 @@ def run(
     inputs: Inputs,
     options: Options,
     *,
-    stages: Iterable[Stage] = tuple(Stage),
+    stages: Iterable[Stage] = OF_A_RUN,
     report: Callable[[Stage], None] = lambda _: None,
 ) -> Outcome:
     """Run stages and replace the tables that they make: all tables, or none.
@@ -188,6 +191,7 @@ def _outcome(
         entities=runs[0].entities,
         dropped=dropped,
         recommended=_recommended(runs[0].store) if runs[0].options.has_plan else (),
+        costs=tuple(runs[0].costs),
         replayed=frozenset[tuple[str, str]]().union(*replayed),
         rolled_forward=was_finished,
     )

@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 
 from sidecar.errors import SidecarError
 from sidecar.quotas.entities import ClientQuotas
+from usage_pipeline.costs.allocation import Cost
+from usage_pipeline.costs.cost_table import Billing
 from usage_pipeline.forecast.volume_forecast import Forecasting
 from usage_pipeline.ingest.paths import LogFile
 from usage_pipeline.ingest.request_logs import RequestLogs
@@ -69,6 +71,7 @@ class Options:
         terms: the terms of recommendations.
         capacity: the capacity of the smallest broker, by quota type.
         forecasting: the settings of disk forecasts.
+        billing: the rates and owners, which apply to one cluster; None without costs.
         retained: how long files are kept after a later run has replaced them.
         keep: how long days are kept (``keeping``); None for ever.
     """
@@ -86,6 +89,7 @@ class Options:
     terms: Terms = field(default_factory=Terms)
     capacity: Mapping[str, float] = field(default_factory=dict)
     forecasting: Forecasting = field(default_factory=Forecasting)
+    billing: Billing | None = None
     retained: timedelta = timedelta(days=7)
     keep: timedelta | None = None
 
@@ -106,6 +110,7 @@ class Run:
         quarantined: lines that can't be read.
         unknown: requests whose bytes or partitions are in no line.
         entities: for each kind of quota, whom quotas are recommended for, and why.
+        costs: the new rows of gold_cost.
         requests: the requests for the gold tables; None before they are read.
         replaces: the table whose days must not lose rows.
     """
@@ -121,6 +126,7 @@ class Run:
     quarantined: int = field(default=0, init=False)
     unknown: int = field(default=0, init=False)
     entities: Mapping[str, str] = field(default_factory=dict, init=False)
+    costs: Sequence[Cost] = field(default=(), init=False)
     requests: Requests | None = field(default=None, init=False)
     replaces: Table = field(default=SILVER_REQUEST, init=False)
 

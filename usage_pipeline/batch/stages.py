@@ -11,7 +11,7 @@ Example: with logs of 21 November, ``usage`` replaces that day in gold_usage_1s.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, date, timedelta
 from enum import StrEnum
 from typing import Final, TypedDict
@@ -23,6 +23,7 @@ from sidecar.requestlog.rejected import RejectedKind
 from usage_pipeline.batch.logs_stage import usage_of_logs
 from usage_pipeline.batch.run import InputsError, Run, time_of
 from usage_pipeline.batch.silver_stage import changes, silver, valid
+from usage_pipeline.costs.cost_table import Billing, costs
 from usage_pipeline.forecast.forecast_table import disk_forecast
 from usage_pipeline.recommend.recommendation_table import gold_recommendation
 from usage_pipeline.replay.entities import by_default, entities_in_words
@@ -33,6 +34,7 @@ from usage_pipeline.silver.requests import Requests
 from usage_pipeline.tables.days import asked_days, last_days, no_requests
 from usage_pipeline.tables.schemas import (
     DIM_TOPIC,
+    GOLD_COST,
     GOLD_DISK_FORECAST,
     GOLD_RECOMMENDATION,
     GOLD_REPLAY,
@@ -70,6 +72,12 @@ class Stage(StrEnum):
     """gold_recommendation."""
     FORECAST = "forecast"
     """gold_disk_forecast."""
+    COSTS = "costs"
+    """gold_cost."""
+
+
+OF_A_RUN: Final = tuple(stage for stage in Stage if stage is not Stage.COSTS)
+"""The stages that need no rates."""
 
 
 def _usage(run: Run) -> None:
@@ -184,12 +192,42 @@ def _forecast(run: Run) -> None:
     store.write(GOLD_DISK_FORECAST, disk_forecast(volumes, as_of, options.forecasting))
 
 
+def _costs(run: Run) -> None:
+    billing = run.options.billing
+    days = () if billing is None else _billed_days(run, billing)
+    if billing is None or not days:
+        raise InputsError(
+            "gold_usage_1s has no usage of the requested days: make it with"
+            " `throttle-sidecar pipeline usage`, or change --since or --until"
+        )
+    run.costs = costs(run.store.read(GOLD_USAGE_1S, days), days, billing)
+    rows = [tuple(asdict(cost).values()) for cost in run.costs]
+    frame = run.spark.createDataFrame(rows, GOLD_COST.schema)
+    run.store.write(GOLD_COST, GOLD_COST.select(frame), days)
+
+
+def _billed_days(run: Run, billing: Billing) -> Sequence[date]:
+    """Return the days with usage or a snapshot; with bills, also the days between and around.
+
+    A bill covers all days of its month, so days without usage have a part of it too.
+    """
+    since, until = run.options.since, run.options.until
+    days = asked_days(sorted({*run.store.days_of(GOLD_USAGE_1S), *billing.snapshots}), since, until)
+    if not days or not billing.rates.bills:
+        return days
+    first = days[0] if since is None else since.date()
+    last = days[-1] if until is None else (until - timedelta(microseconds=1)).date()
+    last = min(last, max(days[-1], run.options.now.date()))
+    return [first + timedelta(days=after) for after in range((last - first).days + 1)]
+
+
 STAGES: Final[Mapping[Stage, Callable[[Run], None]]] = {
     Stage.SILVER: silver,
     Stage.USAGE: _usage,
     Stage.REPLAY: _replay,
     Stage.RECOMMEND: _recommend,
     Stage.FORECAST: _forecast,
+    Stage.COSTS: _costs,
 }
 """The function of each stage; it raises ``SidecarError`` if it fails."""
 
@@ -205,6 +243,8 @@ def has_inputs(stage: Stage, run: Run) -> bool:
             return bool(run.store.days_of(GOLD_REPLAY))
         case Stage.FORECAST:
             return bool(run.store.days_of(SILVER_VOLUME))
+        case Stage.COSTS:
+            return bool(run.store.days_of(GOLD_USAGE_1S))
 
 
 def _gold_days(run: Run) -> tuple[date, ...]:

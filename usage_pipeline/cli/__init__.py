@@ -12,6 +12,7 @@ import click
 
 from sidecar.errors import SidecarError
 from usage_pipeline.cli import (
+    costs,
     files,
     forecast,
     recommend,
@@ -27,7 +28,7 @@ from usage_pipeline.cli import (
 
 _COMMANDS: Final = (
     *(run, silver, usage, replay, recommend, forecast),
-    *(report, files, upgrade, stream, sample),
+    *(costs, report, files, upgrade, stream, sample),
 )
 """The commands, in the order of the help."""
 

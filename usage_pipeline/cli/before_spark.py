@@ -134,6 +134,8 @@ def check_tables(job: JobOptions, stages: Sequence[str], *, candidates: int = 0)
     if "recommend" in stages:
         _need(tables, GOLD_USAGE_1S, f"pipeline usage --out {out}")
         _need(tables, GOLD_REPLAY, f"pipeline replay --out {out}")
+    if "costs" in stages:
+        _need(tables, GOLD_USAGE_1S, f"pipeline usage --out {out}")
     if "forecast" in stages:
         _need(tables, SILVER_VOLUME, f"pipeline silver --volumes PATH --out {out}")
 

@@ -189,6 +189,16 @@ class DiskOptions:
     retention: float = 7 * 86_400.0
 
 
+@dataclass(frozen=True, slots=True)
+class CostOptions:
+    """The files of the bill."""
+
+    rates: Path
+    owners: Path
+    log_dirs: Path | None = None
+    focus: Path | None = None
+
+
 _REQUEST_LOGS: Final = click.option(
     "--request-logs",
     metavar="PATH",
@@ -432,5 +442,33 @@ def disk_options(function: Callable[..., _R]) -> Callable[..., _R]:
             Duration(),
             "P7D",
             "Longest retention of the topics. Usage may level off once it begins to delete.",
+        ),
+    )
+
+
+def cost_options(function: Callable[..., _R]) -> Callable[..., _R]:
+    """Add the files of the bill as ``charged: CostOptions``."""
+    file = click.Path(exists=True, dir_okay=False, path_type=Path)
+    return gathered(
+        function,
+        "charged",
+        CostOptions,
+        click.option(
+            "--rates", required=True, type=file, help="TOML file of the prices, or of the bills."
+        ),
+        click.option(
+            "--owners",
+            required=True,
+            type=file,
+            help="TOML file of the owners of users, client-ids and topics.",
+        ),
+        click.option(
+            "--log-dirs",
+            type=click.Path(exists=True, path_type=Path),
+            help='Output of "kafka-log-dirs.sh --describe", in a file named by its day, such as'
+            " log-dirs-2026-11-20.json, or a folder of these.",
+        ),
+        click.option(
+            "--focus", type=NEW_FILE, help="Write the costs there too, as CSV in FOCUS's columns."
         ),
     )

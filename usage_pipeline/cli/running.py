@@ -9,6 +9,7 @@ import logging
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -27,6 +28,7 @@ from usage_pipeline.cli.before_spark import (
 from usage_pipeline.cli.compiling import compiling
 from usage_pipeline.cli.java_classes import is_here, java_classes
 from usage_pipeline.cli.job_options import (
+    CostOptions,
     DiskOptions,
     InputOptions,
     JobOptions,
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     # Not at run time, because the help of a command needs no Spark.
     from usage_pipeline.batch.job import Outcome
     from usage_pipeline.batch.run import Inputs, Options
+    from usage_pipeline.costs.cost_table import Billing
     from usage_pipeline.runtime.class_archive import ClassArchive
 
 _NO_QUOTAS: Final = (
@@ -59,6 +62,7 @@ def run_job(
     terms: TermsOptions | None = None,
     disks: DiskOptions | None = None,
     entity: str | None = None,
+    charged: CostOptions | None = None,
 ) -> "ClassArchive | None":
     """Run stages and print a summary.
 
@@ -74,11 +78,13 @@ def run_job(
     if "silver" in stages and sources.request_logs is not None and sources.quotas is None:
         click.echo(_NO_QUOTAS, err=True)
     from usage_pipeline.batch.job import run  # noqa: PLC0415 - the extra, and slow to import
-    from usage_pipeline.batch.stages import Stage  # noqa: PLC0415 - as above
+    from usage_pipeline.batch.stages import OF_A_RUN, Stage  # noqa: PLC0415 - as above
     from usage_pipeline.runtime.session import session  # noqa: PLC0415 - as above
 
     read = inputs_of(sources)
     options = options_of(job, replayed, terms or TermsOptions(), disks or DiskOptions(), entity)
+    if charged is not None:
+        options = replace(options, billing=_billing_of(charged))
     settings = spark_settings((), job.conf)
     with (
         _interruptible(),
@@ -86,7 +92,7 @@ def run_job(
         spark_log() as log,
     ):
         # Storing classes takes half a minute, too long for a machine's first run.
-        is_whole = set(stages) == set(Stage) and not kernels.is_first
+        is_whole = set(stages) == set(OF_A_RUN) and not kernels.is_first
         classes = java_classes(job.master, whole=is_whole)
         with Progress() as progress:
             progress.step("Spark")
@@ -113,6 +119,10 @@ def run_job(
         click.echo(line, err=True)
     if plan is not None:
         click.echo(plan_line(plan, _write_plan(plan, outcome)), err=job.as_json)
+    if charged is not None and charged.focus is not None:
+        from usage_pipeline.costs.focus import focus  # noqa: PLC0415 - as above
+
+        write_file(charged.focus, focus(outcome.costs, outcome.clusters[0]))
     return classes
 
 
@@ -295,6 +305,16 @@ def options_of(
         retained=timedelta(days=job.retained_days),
         keep=None if job.keep is None else timedelta(seconds=job.keep),
     )
+
+
+def _billing_of(options: CostOptions) -> "Billing":
+    from usage_pipeline.costs.cost_table import Billing  # noqa: PLC0415 - as above
+    from usage_pipeline.costs.log_dirs import read_log_dirs  # noqa: PLC0415 - as above
+    from usage_pipeline.costs.owners import read_owners  # noqa: PLC0415 - as above
+    from usage_pipeline.costs.rates import read_rates  # noqa: PLC0415 - as above
+
+    snapshots = {} if options.log_dirs is None else read_log_dirs(options.log_dirs)
+    return Billing(read_rates(options.rates), read_owners(options.owners), snapshots)
 
 
 def _capacity_document(path: Path) -> dict[str, object]:

@@ -5,7 +5,9 @@ Example: ``1 request log, 0.3 MB``, ``brokers: 3 by the folder kafka-3 (1 file)`
 """
 
 import shlex
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
+from decimal import Decimal
 from difflib import get_close_matches
 from itertools import groupby
 from pathlib import Path
@@ -49,6 +51,14 @@ def document(outcome: "Outcome") -> dict[str, object]:
         "unknown": outcome.unknown,
         "entities": outcome.entities,
         "dropped": outcome.dropped,
+        "costs": [
+            {"owner": owner, "currency": currency, "cost": str(cost)}
+            for (owner, currency), cost in _by_owner(outcome).items()
+        ],
+        "costs_left_out": [
+            {"kind": kind, "reason": why, "days": days}
+            for (kind, why), days in _costs_left_out(outcome).items()
+        ],
         "rolled_forward": outcome.rolled_forward,
     }
 
@@ -76,7 +86,30 @@ def text(outcome: "Outcome") -> str:
     for whom in sorted(set(outcome.entities.values())):
         kinds = [kind for kind, each in outcome.entities.items() if each == whom]
         lines.append(f"quotas for {whom}: {', '.join(kinds)}")
+    lines += [
+        f"costs of {owner}: {cost:,.2f} {currency}"
+        for (owner, currency), cost in _by_owner(outcome).items()
+    ]
+    lines += [
+        f"costs leave out {kind} on {counted(days, 'day')}: {why}"
+        for (kind, why), days in _costs_left_out(outcome).items()
+    ]
     return "\n".join(lines)
+
+
+def _by_owner(outcome: "Outcome") -> dict[tuple[str, str], Decimal]:
+    """Return the cost of each owner, with its currency; the largest first."""
+    sums: dict[tuple[str, str], Decimal] = {}
+    for row in outcome.costs:
+        if row.owner is not None and row.cost is not None:
+            key = (row.owner, row.currency)
+            sums[key] = sums.get(key, Decimal(0)) + row.cost
+    return dict(sorted(sums.items(), key=lambda each: -each[1]))
+
+
+def _costs_left_out(outcome: "Outcome") -> Counter[tuple[str, str]]:
+    """Return the number of days of each kind that is left out, with its reason."""
+    return Counter((row.kind, row.left_out) for row in outcome.costs if row.left_out is not None)
 
 
 def _brokers(outcome: "Outcome") -> Iterator[str]:

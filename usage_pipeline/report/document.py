@@ -7,6 +7,7 @@ from typing import Final
 
 from usage_pipeline.report import figures
 from usage_pipeline.report.answers import answers
+from usage_pipeline.report.costs import cost_section
 from usage_pipeline.report.disks import disk_section
 from usage_pipeline.report.grid import Cell, named, table
 from usage_pipeline.report.left_out import LeftOut, left_out_note
@@ -44,6 +45,7 @@ def report(tables: Mapping[str, Sequence[Row]], now: datetime, cluster: str | No
         usage_section(usage),
         replay_section(replayed, recommended),
         disk_section(tables.get("gold_disk_forecast", ()), tables.get("silver_volume", ())),
+        cost_section(tables.get("gold_cost", ())),
         _quarantine(unread),
     ]
     left_out = [

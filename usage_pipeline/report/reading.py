@@ -26,6 +26,7 @@ from usage_pipeline.report.times import bucket_s
 from usage_pipeline.tables.arrow import arrow_schema
 from usage_pipeline.tables.commits import Pinned
 from usage_pipeline.tables.schemas import (
+    GOLD_COST,
     GOLD_DISK_FORECAST,
     GOLD_RECOMMENDATION,
     GOLD_REPLAY,
@@ -279,6 +280,7 @@ _READ: Final[Sequence[tuple[Table, int | None, Callable[[ds.Dataset], list[Row]]
     (GOLD_REPLAY, _WEEK, _replay),
     (GOLD_RECOMMENDATION, _WEEK, _whole),
     (GOLD_DISK_FORECAST, _WEEK, _whole),
+    (GOLD_COST, _MONTH, _whole),
     (QUARANTINE, None, _quarantine),
     (GOLD_USAGE_1S, _WEEK, _usage),
 )

@@ -29,6 +29,9 @@ def arrow_type(spark_type: str) -> pa.DataType:
     if spark_type.startswith("struct<"):
         fields = (field.split(":") for field in spark_type[len("struct<") : -1].split(","))
         return pa.struct([pa.field(name, arrow_type(kind)) for name, kind in fields])
+    if spark_type.startswith("decimal("):
+        precision, scale = spark_type[len("decimal(") : -1].split(",")
+        return pa.decimal128(int(precision), int(scale))
     return _TYPES[spark_type]
 
 

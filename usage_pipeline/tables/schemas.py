@@ -465,6 +465,45 @@ GOLD_DISK_FORECAST: Final = Table(
     "the time when a volume reaches its limit",
 )
 
+GOLD_COST: Final = Table(
+    "gold_cost",
+    (
+        Column("dt", "date", "Day of the usage"),
+        Column(
+            "owner",
+            "string",
+            "Owner, as the file of owners names it, or `(nobody)`; null if the kind is left out",
+        ),
+        Column(
+            "kind",
+            "string",
+            "`produced`, `fetched`, `request time`, `stored` or `partitions`; `unseen` for the bill"
+            " of a day without seen usage",
+        ),
+        Column("quantity", "decimal(28,9)", "Usage that was seen, in the unit; null for none"),
+        Column(
+            "unit",
+            "string",
+            "`GB` (10^9 bytes), `Thread-Hours`, `GB-Months` or `Partition-Months`; a month has the"
+            " days of its calendar month",
+        ),
+        Column("cost", "decimal(18,2)", "Part of the day's bill; null if the kind is left out"),
+        Column("currency", "string", "Currency of the cost, such as `EUR`"),
+        Column(
+            "lower_bound",
+            "boolean",
+            "Whether the real usage may exceed the quantity, as in gold_usage_1s",
+        ),
+        Column(
+            "left_out",
+            "string",
+            "Reason for which the day's bill lacks this kind; null if it is in the bill",
+        ),
+    ),
+    ("dt",),
+    "the cost of an owner's usage of a kind in one day",
+)
+
 TABLES: Final = (
     SILVER_REQUEST,
     SILVER_CHANGE,
@@ -476,6 +515,7 @@ TABLES: Final = (
     GOLD_REPLAY,
     GOLD_RECOMMENDATION,
     GOLD_DISK_FORECAST,
+    GOLD_COST,
 )
 """All tables, in the order in which the stages write them."""
 

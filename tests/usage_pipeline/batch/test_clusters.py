@@ -11,7 +11,10 @@ from tests.usage_pipeline.build import rows_in
 from tests.usage_pipeline.small_logs import log, metadata
 from usage_pipeline.batch.job import Outcome, run
 from usage_pipeline.batch.run import Inputs, InputsError, Options, Snapshot
-from usage_pipeline.batch.stages import Stage
+from usage_pipeline.batch.stages import OF_A_RUN, Stage
+from usage_pipeline.costs.cost_table import Billing
+from usage_pipeline.costs.owners import Owners
+from usage_pipeline.costs.rates import Rates
 from usage_pipeline.ingest.clusters import ClusterError
 from usage_pipeline.ingest.request_logs import RequestLogs
 from usage_pipeline.tables.schemas import (
@@ -98,7 +101,7 @@ def test_a_cluster_may_lack_what_others_have(spark: SparkSession, tmp_path: Path
     history(tmp_path / "history", "us", 5)
     inputs = Inputs(RequestLogs(str(logs)), volumes)
     since = datetime(2026, 11, 20, tzinfo=UTC)
-    found = made(spark, out, inputs, *Stage, since=since)
+    found = made(spark, out, inputs, *OF_A_RUN, since=since)
     assert ("eu", "us") == found.clusters
     assert ["old"] == list(found.left_out)
     assert "2026-11-02T10:00:00Z, and none" in found.left_out["old"]
@@ -135,7 +138,7 @@ def test_what_nothing_names_is_of_the_historys_cluster(spark: SparkSession, tmp_
 
 
 def test_what_is_of_one_cluster_is_refused_for_two(spark: SparkSession, tmp_path: Path) -> None:
-    """A snapshot of quotas and a plan are refused, and nothing is written."""
+    """Quotas, a plan and a bill are refused, and nothing is written."""
     logs, out = tmp_path / "logs", tmp_path / "tables"
     for cluster in ("eu", "us"):
         log(logs / f"cluster_id={cluster}", 1, metadata("2026-11-20 10:00:00,100"))
@@ -144,6 +147,9 @@ def test_what_is_of_one_cluster_is_refused_for_two(spark: SparkSession, tmp_path
         made(spark, out, Inputs(asked, None, Snapshot({}, NOW)), Stage.SILVER)
     with pytest.raises(InputsError, match="--plan applies to one cluster"):
         made(spark, out, Inputs(asked), Stage.SILVER, has_plan=True)
+    billing = Billing(Rates("EUR", {}, {}), Owners(()), {})
+    with pytest.raises(InputsError, match="--rates applies to one cluster"):
+        made(spark, out, Inputs(asked), Stage.SILVER, billing=billing)
     assert not (out / "silver_request").exists()
 
 

@@ -39,6 +39,7 @@ def unread(folder: Path, file: str) -> str:
     return str(path.parent)
 
 
+BILL = ("--rates", os.devnull, "--owners", os.devnull)
 REQUEST_LOG, HISTORY = "broker-1/kafka-request.log", "history/volumes-a-20261118T10.jsonl"
 
 
@@ -91,6 +92,9 @@ def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
         (("replay",), "silver --request-logs"),
         (("recommend",), "pipeline usage --out tables"),
         (("forecast",), "pipeline silver --volumes PATH --out tables"),
+        (("costs", "--owners", os.devnull), "Missing option '--rates'"),
+        (("costs", "--rates", "nowhere", "--owners", os.devnull), "'nowhere' does not exist"),
+        (("costs", *BILL), "pipeline usage --out tables"),
         (("usage", "--master", "spark:7077"), "--master spark:7077: "),
         (
             ("usage", "--since", "2026-11-21", "--until", "2026-11-21"),

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import cast
 
@@ -9,6 +11,7 @@ import pytest
 
 from usage_pipeline.batch.job import Outcome
 from usage_pipeline.cli.summary import document, plan_line, scenarios_of_nobody, text
+from usage_pipeline.costs.allocation import Cost
 from usage_pipeline.ingest.paths import BrokerName
 from usage_pipeline.replay.scenarios import scenario
 
@@ -46,6 +49,7 @@ def outcome(
         entities={},
         dropped={"silver_request": dropped} if dropped else {},
         recommended=(),
+        costs=(),
         replayed=frozenset(),
         rolled_forward=False,
     )
@@ -81,6 +85,29 @@ def test_whom_quotas_are_for_is_told_once() -> None:
         "quotas for each user: produce, fetch",
         "quotas for the current quotas: request",
     ] == text(replace(outcome({}), entities=entities)).splitlines()
+
+
+def test_costs_are_summed_up_by_owner() -> None:
+    """The largest is first; what is left out is counted by days."""
+    day = date(2026, 11, 20)
+    costs = (
+        Cost(day, "shop", "produced", None, "GB", Decimal("0.10"), "EUR"),
+        Cost(day, "(nobody)", "produced", None, "GB", Decimal("1000.50"), "EUR"),
+        Cost(day, "shop", "fetched", None, "GB", Decimal("0.20"), "EUR"),
+        Cost(day, None, "stored", None, "GB-Months", None, "EUR", left_out="no file"),
+    )
+    made = replace(outcome({}), costs=costs)
+    assert [
+        "costs of (nobody): 1,000.50 EUR",
+        "costs of shop: 0.30 EUR",
+        "costs leave out stored on 1 day: no file",
+    ] == text(made).splitlines()
+    said = document(made)
+    assert [
+        {"owner": "(nobody)", "currency": "EUR", "cost": "1000.50"},
+        {"owner": "shop", "currency": "EUR", "cost": "0.30"},
+    ] == said["costs"]
+    assert [{"kind": "stored", "reason": "no file", "days": 1}] == said["costs_left_out"]
 
 
 def test_the_brokers_are_named_with_what_names_them() -> None:

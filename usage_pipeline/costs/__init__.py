@@ -1,0 +1,1 @@
+"""What usage costs each owner: gold_cost."""
