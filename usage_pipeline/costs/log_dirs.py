@@ -93,7 +93,7 @@ def _snapshot(file: Path) -> Snapshot:
         document = msgspec.json.decode(text, type=_Document)
     except OSError as error:
         raise CostsError(f"{file} can't be read: {error.strerror}") from error
-    except msgspec.DecodeError as error:
+    except ValueError as error:
         raise CostsError(
             f'{file} is not an output of "kafka-log-dirs.sh --describe": {error}'
         ) from error

@@ -73,3 +73,11 @@ def test_what_is_wrong_is_named(tmp_path: Path, files: dict[str, str], problem: 
         read_log_dirs(tmp_path)
     assert str(raised.value).startswith(str(tmp_path))
     assert problem in str(raised.value)
+
+
+def test_what_is_not_utf_8_is_no_output(tmp_path: Path) -> None:
+    """Such as a damaged file."""
+    file = tmp_path / "2026-11-20.json"
+    file.write_bytes(b'{"brokers": [{"logDirs": [{"error": "\xff", "partitions": []}]}]}')
+    with pytest.raises(CostsError, match="is not an output of"):
+        read_log_dirs(file)
