@@ -174,10 +174,9 @@ class Layout:
         if isinstance(found, Rejected) or _NUMBERED not in found[1]:
             return False
         if self._recent is None:
-            self._recent = deque(maxlen=_MOST_BETWEEN)
+            self._recent = deque([found], maxlen=_MOST_BETWEEN)
             return True
         if found in self._recent:
-            self._recent.remove(found)
             return True
         self._recent.append(found)
         return False

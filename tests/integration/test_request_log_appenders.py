@@ -66,6 +66,8 @@ async def test_appenders(tmp_path: Path, version: str) -> None:
     assert sum(map(len, files)) <= _MOST_BYTES
     for lines in map(bytes.splitlines, files):
         found = examine(lines)
-        assert (len(lines), 0, False) == (found.read, found.unread, found.in_whole_seconds)
+        # Some have the same millisecond, so they look like one request.
+        assert (len(lines), 0) == (found.read + found.others, found.unread)
+        assert (True, False) == (found.read > 0, found.in_whole_seconds)
         assert found.last is not None
         assert abs(datetime.now(UTC) - found.last) < timedelta(minutes=5)

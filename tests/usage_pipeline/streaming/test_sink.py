@@ -147,6 +147,7 @@ def test_a_line_that_is_sent_again_is_in_no_table_twice(
             return append(*args)
 
         again = BatchSink(Folder.parse(str(tmp_path)), tables, STREAM, parse)
+        again.check()
         monkeypatch.setattr(sinks, "append", killed)
         if whole < len(tables):
             with pytest.raises(KeyboardInterrupt):
