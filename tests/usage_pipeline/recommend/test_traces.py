@@ -206,6 +206,7 @@ def test_the_advice(
     assert row.throttle_ms_max <= 30_000
     assert row.worst_minute_s <= 90
     assert (confidence, decided_by) == (row.confidence, row.decided_by)
+    assert len({second // DAY_S for second, _ in TRACES[name]}) == row.days
     assert (confidence == "high") == (row.caveats is None)
 
 
