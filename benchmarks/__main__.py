@@ -25,6 +25,7 @@ NAMES: Final = (
     "observers",
     "requestlog",
     "request_log_cost",
+    "network_time",
     "quotas",
     "throttle_times",
     "bloom",

@@ -70,7 +70,7 @@ class _Round:
 
 
 @dataclass(frozen=True, slots=True)
-class _Broker:
+class MeasuredBroker:
     """The broker that is measured.
 
     Attributes:
@@ -114,11 +114,11 @@ async def _measure() -> list[Row]:
     async with Cluster(environ=os.environ, brokers=1, volumes=1) as cluster:
         async with Admin(cluster.bootstrap) as admin:
             await admin.create_topic("t", assignment=[[0]] * _PARTITIONS)
-        broker = await _optimised(cluster)
+        broker = await optimised(cluster)
         endpoint = broker.admin.bootstrap_servers[0]
         rows: list[Row] = []
         for kind in _kinds():
-            frame = await _frame(broker.admin, kind.request)
+            frame = await frame_of(broker.admin, kind.request, "bench")
             reader, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
             try:
                 rows += await _rows(broker, _Client(reader, writer, frame), kind)
@@ -127,7 +127,7 @@ async def _measure() -> list[Row]:
     return rows
 
 
-async def _optimised(cluster: Cluster) -> _Broker:
+async def optimised(cluster: Cluster) -> MeasuredBroker:
     """The cluster's broker again, without what makes a demo's start quick and its work slow."""
     broker = cluster.brokers[0]
     command = _command(broker.pid)
@@ -140,7 +140,7 @@ async def _optimised(cluster: Cluster) -> _Broker:
     async with deadline(_READY_S, "the broker was not ready"):
         await until(lambda: STARTED in log.read_bytes() if log.exists() else False)
     host, _, port = cluster.bootstrap.rpartition(":")
-    return _Broker(pid, log, KafkaAdmin(bootstrap_servers=(HostPort(host, int(port)),)))
+    return MeasuredBroker(pid, log, KafkaAdmin(bootstrap_servers=(HostPort(host, int(port)),)))
 
 
 def _command(pid: int) -> list[str]:
@@ -149,7 +149,7 @@ def _command(pid: int) -> list[str]:
 
 
 def _kinds() -> list[_Kind]:
-    batch = _batch()
+    batch = batch_of(1000)
 
     def produce(partitions: int) -> ProduceRequest:
         return ProduceRequest(None, 1, 10_000, [("t", [(n, batch) for n in range(partitions)])])
@@ -167,13 +167,14 @@ def _kinds() -> list[_Kind]:
     ]
 
 
-def _batch() -> bytes:
-    builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 1 << 20)
-    builder.append(0, 1_700_000_000_000, None, bytes(1000), [])
+def batch_of(size: int) -> bytes:
+    """A batch with one record of zeros."""
+    builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, size + 1000)
+    builder.append(0, 1_700_000_000_000, None, bytes(size), [])
     return bytes(builder.build())
 
 
-async def _rows(broker: _Broker, client: "_Client", kind: _Kind) -> list[Row]:
+async def _rows(broker: MeasuredBroker, client: "_Client", kind: _Kind) -> list[Row]:
     for level in ("WARN", "DEBUG") * _WARM_UP:
         await broker.set_log(level)
         await client.send(kind.count)
@@ -197,13 +198,13 @@ async def _rows(broker: _Broker, client: "_Client", kind: _Kind) -> list[Row]:
     ]
 
 
-async def _round(broker: _Broker, client: "_Client", kind: _Kind) -> _Round:
+async def _round(broker: MeasuredBroker, client: "_Client", kind: _Kind) -> _Round:
     cpu_s, size = broker.cpu_s(), broker.log_bytes()
     await client.send(kind.count)
     return _Round(broker.cpu_s() - cpu_s, broker.log_bytes() - size)
 
 
-async def _frame(admin: KafkaAdmin, request: Request[Any]) -> bytes:
+async def frame_of(admin: KafkaAdmin, request: Request[Any], client_id: str) -> bytes:
     """The bytes of a request, in the newest version that the broker and aiokafka know."""
     security = load_security(admin, time.monotonic)
     connection = await dial(admin.bootstrap_servers[0], security, "bench", time.monotonic)
@@ -211,7 +212,7 @@ async def _frame(admin: KafkaAdmin, request: Request[Any]) -> bytes:
         message = request.prepare(connection._versions)  # noqa: SLF001 - nothing else has them
     finally:
         await connection.close()
-    header = message.build_request_header(correlation_id=1, client_id="bench")
+    header = message.build_request_header(correlation_id=1, client_id=client_id)
     body: bytes = header.encode() + message.encode()
     return len(body).to_bytes(4, "big") + body
 

@@ -8,7 +8,7 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -47,12 +47,14 @@ class Sent:
             handshake takes about 200 bytes.
         longest_wait_s: the longest throttle time from a broker, in seconds.
         late_s: the longest delay of a request after its planned time.
+        took_s: the longest time from a connection's first request until its last response.
     """
 
     requests: int = 0
     bytes: int = 0
     longest_wait_s: float = 0.0
     late_s: float = 0.0
+    took_s: float = 0.0
 
     def __add__(self, other: "Sent") -> "Sent":
         return Sent(
@@ -60,22 +62,27 @@ class Sent:
             self.bytes + other.bytes,
             max(self.longest_wait_s, other.longest_wait_s),
             max(self.late_s, other.late_s),
+            max(self.took_s, other.took_s),
         )
 
 
-@dataclass(slots=True)
+Produced = dict[tuple[str, str], Sent]
+"""The counts of producers by (user, client-id)."""
+
+
+@dataclass(frozen=True, slots=True)
 class Ledger:
     """The counts of a round by (user, client-id), and the number of created partitions."""
 
-    produced: dict[tuple[str, str], Sent] = field(default_factory=dict)
+    produced: Produced
     fetched: dict[tuple[str, str], Sent] = field(default_factory=dict)
     created: int = 0
 
 
-async def place(bootstrap: str, plan: Plan) -> None:
+async def place(bootstrap: str, tenants: Iterable[Tenant]) -> None:
     """Create the tenants' topics, each on its broker."""
     async with Admin(bootstrap) as admin:
-        for tenant in plan.senders:
+        for tenant in tenants:
             config = {"max.message.bytes": str(_MOST_BYTES * 2)}
             await admin.create_topic(tenant.topic, assignment=[[tenant.broker]], config=config)
 
@@ -86,25 +93,51 @@ async def send_round(bootstrap: str, plan: Plan, number: int) -> Ledger:
     Raises:
         ClusterError: a record was not acknowledged, or a request was too late.
     """
-    ledger = Ledger()
     begin = time.monotonic() + 1.0
-    lines = [(tenant, sends) for tenant in plan.senders for sends in tenant.connections]
-    with ThreadPoolExecutor(len(lines) + 2, "tenant") as pool:
+    produced, fetched, created = await asyncio.gather(
+        send(bootstrap, plan.senders, begin),
+        asyncio.to_thread(_fetch, bootstrap, plan),
+        _create(bootstrap, plan, number, begin),
+    )
+    return Ledger(refuse_late(produced), {(READER.user, READER.client_id): fetched}, created)
+
+
+async def send(bootstrap: str, tenants: Iterable[Tenant], begin: float | None = None) -> Produced:
+    """Send the tenants' requests, each connection in a thread of its own.
+
+    Args:
+        bootstrap: the address of the tenants' listener.
+        tenants: the tenants, whose topics exist.
+        begin: the start of the round, a monotonic time; None for a second from now.
+
+    Raises:
+        ClusterError: a record was not acknowledged.
+    """
+    begin = time.monotonic() + 1.0 if begin is None else begin
+    lines = [(tenant, sends) for tenant in tenants for sends in tenant.connections]
+    produced: Produced = {}
+    with ThreadPoolExecutor(len(lines), "tenant") as pool:
         loop = asyncio.get_running_loop()
         producing = [
             loop.run_in_executor(pool, _produce, bootstrap, tenant, sends, begin)
             for tenant, sends in lines
         ]
-        fetching = loop.run_in_executor(pool, _fetch, bootstrap, plan)
-        ledger.created = await _create(bootstrap, plan, number, begin)
         for (tenant, _), sent in zip(lines, await asyncio.gather(*producing), strict=True):
             names = (tenant.user, tenant.client_id)
-            ledger.produced[names] = ledger.produced.get(names, Sent()) + sent
-        ledger.fetched[READER.user, READER.client_id] = await fetching
-    late = max(sent.late_s for sent in ledger.produced.values())
+            produced[names] = produced.get(names, Sent()) + sent
+    return produced
+
+
+def refuse_late(produced: Produced) -> Produced:
+    """Return the counts of a round whose requests came as planned.
+
+    Raises:
+        ClusterError: a request was too late.
+    """
+    late = max(sent.late_s for sent in produced.values())
     if late > _LATEST_S:
         raise ClusterError(f"a tenant's request was {late:.2f} s late: the machine is too busy")
-    return ledger
+    return produced
 
 
 def _client(bootstrap: str, user: str, client_id: str, counted: "_Counted") -> dict[str, Any]:
@@ -141,7 +174,7 @@ class _Counted:
         self.sent.longest_wait_s = max(self.sent.longest_wait_s, event.throttle_time)
 
 
-def _produce(bootstrap: str, tenant: Tenant, sends: Iterable[Send], begin: float) -> Sent:
+def _produce(bootstrap: str, tenant: Tenant, sends: Sequence[Send], begin: float) -> Sent:
     """Send a connection's requests, each at its time."""
     counted = _Counted("Produce", "txbytes")
     producer = Producer(
@@ -154,14 +187,16 @@ def _produce(bootstrap: str, tenant: Tenant, sends: Iterable[Send], begin: float
             "message.send.max.retries": 0,
         }
     )
-    for send in sends:
-        due = begin + send.at_s
+    first = begin + sends[0].at_s
+    for planned in sends:
+        due = begin + planned.at_s
         while (left_s := due - time.monotonic()) > 0:
             producer.poll(min(left_s, 0.05))
         counted.sent.late_s = max(counted.sent.late_s, -left_s)
-        producer.produce(tenant.topic, bytes(send.bytes), partition=0)
+        producer.produce(tenant.topic, bytes(planned.bytes), partition=0)
         if producer.flush(_DEADLINE_S):
             raise ClusterError(f"{tenant.topic}: a record was not acknowledged")
+    counted.sent.took_s = time.monotonic() - first
     _last_stats(counted, producer.poll)
     return counted.sent
 

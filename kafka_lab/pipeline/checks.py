@@ -1,4 +1,4 @@
-"""The checks of ``demo-pipeline``: the pipeline's tables against clients and brokers.
+"""The checks of ``demo-pipeline``: the pipeline's tables and advice against clients and brokers.
 
 The module is pure: it makes checks from values. A broker stamps a line after it has made the line's
 JSON, so a replay may use a time up to 50 ms later than the broker's own. While a rate falls, the
@@ -23,6 +23,10 @@ _OTHER_TIMES_MS: Final = 500
 """The allowed difference of waits when the same traffic is sent again, because requests come
 earlier or later. On a busy machine, 2.27 s were reported where 2.56 s had been predicted."""
 _BYTES: Final = 0.01
+_LONGER_WAIT: Final = 0.1
+_LONGER_JOB: Final = 0.05
+_WINDOW_S: Final = 11
+"""Kafka divides the bytes of its window by at least 10 s; with the current second, it has 11."""
 _MOST: Final = 0.95
 
 
@@ -57,6 +61,38 @@ class Waits:
 
     throttled: int
     total_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A tenant's jobs without a quota, and again under the recommended one.
+
+    Attributes:
+        predicted_ms: the longest wait of the recommendation.
+        longest_wait_s: the longest throttle time that the brokers sent.
+        before_s: the time of the longest job without a quota.
+        after_s: the time of the longest job under the quota.
+    """
+
+    predicted_ms: int
+    longest_wait_s: float
+    before_s: float
+    after_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """What a tenant sent at five times its usual rate.
+
+    Attributes:
+        quota: the recommended quota, bytes a second.
+        bytes: what the broker took.
+        took_s: the time from the first request to the last response.
+    """
+
+    quota: float
+    bytes: float
+    took_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +161,41 @@ def doubled_checks(replayed: Mapping[str, Waits], by_brokers: Mapping[str, Waits
             )
         )
     return checks
+
+
+def advice_checks(jobs: Mapping[str, Job]) -> list[Check]:
+    """Check waits, which may be 10 % longer than predicted, and jobs, 5 % longer than before."""
+    checks = []
+    for tenant, job in jobs.items():
+        most_ms = max(_CLOCK_MS, (1 + _LONGER_WAIT) * job.predicted_ms)
+        most_s = (1 + _LONGER_JOB) * job.before_s
+        checks += [
+            Check(
+                f"longest wait of {tenant} under the recommended quotas",
+                f"{job.longest_wait_s:.2f} s",
+                f"at most {most_ms / 1000:.2f} s",
+                job.longest_wait_s * 1000 <= most_ms,
+            ),
+            Check(
+                f"longest job of {tenant} under the recommended quotas",
+                f"{job.after_s:.2f} s",
+                f"at most {most_s:.2f} s",
+                job.after_s <= most_s,
+            ),
+        ]
+    return checks
+
+
+def excess_check(tenant: str, excess: Excess) -> Check:
+    """Check that the tenant had its quota, and before that at most a window's part of it."""
+    most = excess.quota * (excess.took_s + _WINDOW_S) / excess.took_s
+    rate = excess.bytes / excess.took_s
+    return Check(
+        f"rate of {tenant} with five times its traffic",
+        f"{rate:,.0f} bytes/s for {excess.took_s:.1f} s",
+        f"at most {most:,.0f} bytes/s",
+        rate <= most,
+    )
 
 
 def _amount(amount: Amount) -> str:

@@ -1,7 +1,7 @@
 """Runs the pipeline for ``demo-pipeline``, and reads from its tables what the checks compare."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -32,6 +32,7 @@ from usage_pipeline.tables.commits import pinned
 from usage_pipeline.tables.folder import Folder
 from usage_pipeline.tables.schemas import (
     DIM_TOPIC,
+    GOLD_RECOMMENDATION,
     GOLD_REPLAY,
     GOLD_USAGE_1S,
     SILVER_CHANGE,
@@ -45,17 +46,26 @@ from usage_pipeline.usage.quota_types import CONTROLLER_MUTATION, FETCH, PRODUCE
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+Advice = Sequence[Mapping[str, object]]
+"""Rows of GOLD_RECOMMENDATION."""
+
 _DOUBLED: Final = "x2"
 
 
-def compared(rounds: Sequence[Round], out: Path, log: Path) -> list[Check]:
-    """Run the pipeline over both rounds and compare; the tables and the report remain."""
-    once, doubled = rounds
+def compared(rounds: Sequence[Round], out: Path, log: Path) -> tuple[list[Check], Advice]:
+    """Run the pipeline over all rounds and compare; the tables and the report remain.
+
+    Returns:
+        The checks, and the recommendations for the tenants of the last round.
+    """
+    once, doubled, advised = rounds
     # There is little data, so more tasks would take longer to start than to run.
     spark = session(settings={"spark.sql.shuffle.partitions": "2"}, log=log, brief=True)
     try:
         first = _run(spark, once, (Stage.SILVER, Stage.USAGE, Stage.REPLAY, Stage.RECOMMEND))
         second = _run(spark, doubled, (Stage.SILVER,))
+        third = _run(spark, advised, (Stage.SILVER, Stage.USAGE, Stage.REPLAY, Stage.RECOMMEND))
+        advice = [row.asDict() for row in third.read(GOLD_RECOMMENDATION).collect()]
         checks = [
             *usage_checks(_sent(once), _used(first.read(GOLD_USAGE_1S))),
             *replay_checks(_waits(first)),
@@ -65,7 +75,7 @@ def compared(rounds: Sequence[Round], out: Path, log: Path) -> list[Check]:
         spark.stop()
     page = report(read_tables(pinned(Folder.parse(_out(once)))), datetime.now(UTC))
     (out / "report.html").write_text(page, encoding="utf-8")
-    return checks
+    return checks, advice
 
 
 def _run(spark: "SparkSession", round_: Round, stages: Sequence[Stage]) -> Store:

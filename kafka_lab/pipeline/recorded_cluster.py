@@ -1,14 +1,15 @@
-"""The real cluster of ``demo-pipeline``: sends known traffic under known quotas twice, and logs it.
+"""The real cluster of ``demo-pipeline``: sends known traffic, and logs it.
 
-The second round is the same traffic under doubled quotas. It begins when every window is empty and
-every bucket is full again. Each round leaves a folder with the nodes' request logs,
+The first round has known quotas, and the second one the same traffic under doubled quotas. It
+begins when every window is empty and every bucket is full again. The third round is the traffic of
+tenants without quotas. Each round leaves a folder with the nodes' request logs,
 ``broker-0.log`` and so on, and ``quotas.json`` in the form of ``throttle-sidecar quotas show
 --json``.
 """
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,12 +18,13 @@ from typing import Final
 from kafka_lab.broker_properties import CONTROLLER_ID
 from kafka_lab.cluster import Cluster
 from kafka_lab.listeners import Listener
-from kafka_lab.rounds import Ledger, place, send_round
+from kafka_lab.rounds import Ledger, place, refuse_late, send, send_round
 from kafka_lab.tenant_traffic import QUOTAS, USERS, Plan
 from sidecar.errors import ClusterError
 from sidecar.kafka.broker_configs import describe_broker_configs
 from sidecar.kafka.broker_loggers import set_levels
 from sidecar.kafka.client_quotas import alter_client_quotas, describe_client_quotas
+from sidecar.kafka.quota_messages import Alteration
 from sidecar.quotas.quota_file import quota_documents
 from sidecar.requestlog.rejected import LOGGER
 from sidecar.settings import KafkaAdmin
@@ -58,33 +60,48 @@ def cluster_of(environ: Mapping[str, str], version: str) -> Cluster:
 async def record(
     cluster: Cluster, plan: Plan, folder: Path, report: Callable[[str], None]
 ) -> list[Round]:
-    """Send both rounds and store the logs.
+    """Send all rounds and store the logs.
+
+    Returns:
+        The rounds under the first quotas, under doubled quotas, and of tenants without quotas.
 
     Raises:
         ClusterError: the cluster or a client failed.
     """
-    await place(cluster.bootstrap, plan)
+    await place(cluster.bootstrap, [*plan.senders, *plan.advised])
     await _log_requests(cluster, "DEBUG")
     rounds = []
     for number, name in enumerate(("first", "second")):
         if number:
             report("waiting until the windows are empty and the buckets are full")
-            await _set_quotas(cluster, factor=2.0)
+            await set_quotas(cluster, _multiplied(2.0))
             await asyncio.sleep(plan.drain_s)
         else:
-            await _set_quotas(cluster, factor=1.0)
+            await set_quotas(cluster, _multiplied(1.0))
             await asyncio.sleep(_SETTLE_S)
-        marks = {file: file.stat().st_size for file in _logs(cluster).values()}
-        began = datetime.now(UTC)
         quotas = " under doubled quotas" if number else ""
         report(f"sending {plan.round_s:g} s of the tenants' traffic{quotas}")
-        ledger = await send_round(cluster.bootstrap_of(LISTENER), plan, number)
-        await asyncio.sleep(_SETTLE_S)
-        rounds.append(Round(ledger, folder / name, began))
-        await asyncio.to_thread(_keep, _logs(cluster), marks, folder / name)
-        await _snapshot(cluster, folder / name / "quotas.json")
+        sending = send_round(cluster.bootstrap_of(LISTENER), plan, number)
+        rounds.append(await _recorded(cluster, sending, folder / name))
+    report(f"sending {plan.round_s:g} s of the traffic of tenants without quotas")
+    rounds.append(await _recorded(cluster, _send_advised(cluster, plan), folder / "advised"))
     await _log_requests(cluster, "WARN")
     return rounds
+
+
+async def _recorded(cluster: Cluster, sending: Awaitable[Ledger], folder: Path) -> Round:
+    """Send a round, and store what the nodes log meanwhile, and the quotas."""
+    marks = {file: file.stat().st_size for file in _logs(cluster).values()}
+    began = datetime.now(UTC)
+    ledger = await sending
+    await asyncio.sleep(_SETTLE_S)
+    await asyncio.to_thread(_keep, _logs(cluster), marks, folder)
+    await _snapshot(cluster, folder / "quotas.json")
+    return Round(ledger, folder, began)
+
+
+async def _send_advised(cluster: Cluster, plan: Plan) -> Ledger:
+    return Ledger(refuse_late(await send(cluster.bootstrap_of(LISTENER), plan.advised)))
 
 
 def _logs(cluster: Cluster) -> dict[int, Path]:
@@ -102,14 +119,22 @@ def _keep(logs: Mapping[int, Path], marks: Mapping[Path, int], folder: Path) -> 
         (folder / "logs" / f"broker-{node_id}.log").write_bytes(since)
 
 
-async def _set_quotas(cluster: Cluster, factor: float) -> None:
-    quotas = [
-        (dict(entity), {key: limit * factor for key, limit in limits.items()})
-        for entity, limits in QUOTAS.items()
-    ]
+async def set_quotas(cluster: Cluster, quotas: Sequence[Alteration]) -> None:
+    """Set quotas; others stay.
+
+    Raises:
+        ClusterError: they can't be set.
+    """
     failure = await alter_client_quotas(_admin(cluster.bootstrap), quotas)
     if failure is not None:
         raise ClusterError(f"the quotas can't be set: {failure.message}")
+
+
+def _multiplied(factor: float) -> list[Alteration]:
+    return [
+        (dict(entity), {key: limit * factor for key, limit in limits.items()})
+        for entity, limits in QUOTAS.items()
+    ]
 
 
 async def _snapshot(cluster: Cluster, file: Path) -> None:

@@ -32,7 +32,7 @@ def demonstrated(folder: Path, times: int = _TIMES) -> str:
 
 @pytest.mark.timeout(900)
 def test_the_pipeline_agrees_with_clients_and_brokers(tmp_path: Path) -> None:
-    """Usage, each wait and the effect of doubled quotas agree, in the tables and the report."""
+    """Usage, each wait, doubled quotas and recommended ones agree, in the tables and the report."""
     printed = demonstrated(tmp_path)
     checked = dict(re.findall(r"│ (\S.*?) +│.*│ (yes|NO) +│", printed))
     usage = {
@@ -40,7 +40,16 @@ def test_the_pipeline_agrees_with_clients_and_brokers(tmp_path: Path) -> None:
         f"fetch usage of {READER.user}/{READER.client_id}",
     }
     waits = {"requests that were throttled, each with its wait", "all waits together"}
-    assert dict.fromkeys(usage | waits | {"doubled quota of user=alice"}, "yes") == checked
+    advised = {
+        f"longest {what} of {tenant.user} under the recommended quotas"
+        for what in ("wait", "job")
+        for tenant in QUICK.advised
+    }
+    others = {
+        "doubled quota of user=alice",
+        f"rate of {QUICK.excessive.user} with five times its traffic",
+    }
+    assert dict.fromkeys(usage | waits | advised | others, "yes") == checked
     report = Path(re.findall(r"Report: (\S+)", printed)[0])
     assert CREATOR in report.read_text()
     tables = {path.name for path in (report.parent / "first" / "tables").iterdir()}

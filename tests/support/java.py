@@ -92,8 +92,12 @@ async def beans(cluster: Cluster, broker_id: int, pattern: str) -> dict[str, Bea
     Raises:
         ClusterError: they can't be read.
     """
-    pid = cluster.brokers[broker_id].pid
-    reader = await _reader(await jars(cluster.version, cache_folder(os.environ)))
+    return await beans_of(cluster.brokers[broker_id].pid, cluster.version, pattern)
+
+
+async def beans_of(pid: int, version: str, pattern: str) -> dict[str, Bean]:
+    """The MBeans of a process that match, as ``beans``; the version is that of the cached jars."""
+    reader = await _reader(await jars(version, cache_folder(os.environ)))
     async with deadline(_TIMEOUT_S, f"the MBeans of process {pid} were not read"):
         while True:
             said = await reader.ask(f"{pid} {pattern}")

@@ -4,9 +4,13 @@ import pytest
 
 from kafka_lab.pipeline.checks import (
     Amount,
+    Excess,
+    Job,
     Wait,
     Waits,
+    advice_checks,
     doubled_checks,
+    excess_check,
     replay_checks,
     usage_checks,
 )
@@ -75,3 +79,23 @@ def test_doubled_quotas_do_what_was_said() -> None:
     assert [False] == [each.holds for each in doubled_checks(said, {"user=alice": Waits(2, 2310)})]
     assert [False] == [each.holds for each in doubled_checks(said, {"user=alice": Waits(3, 1309)})]
     assert [False] == [each.holds for each in doubled_checks({}, {"user=bob": Waits(1, 60)})]
+
+
+@pytest.mark.parametrize(
+    ("job", "pass_"),
+    [
+        (Job(0, 0.05, 6.0, 6.3), [True, True]),
+        (Job(0, 0.051, 6.0, 6.31), [False, False]),
+        (Job(2000, 2.2, 6.0, 5.9), [True, True]),
+        (Job(2000, 2.21, 6.0, 6.0), [False, True]),
+    ],
+)
+def test_advice_costs_no_tenant_more_than_it_says(job: Job, pass_: list[bool]) -> None:
+    """A wait may be a tenth longer than predicted, and a job a twentieth longer than before."""
+    assert pass_ == [check.holds for check in advice_checks({"shop": job})]
+
+
+@pytest.mark.parametrize(("took_s", "passes"), [(39.0, True), (38.9, False)])
+def test_too_much_traffic_has_its_quota(took_s: float, passes: bool) -> None:
+    """50 MB under 1 MB/s take 39 s, since a window of 11 s takes what comes at once."""
+    assert passes == excess_check("shop", Excess(1e6, 50e6, took_s)).holds
