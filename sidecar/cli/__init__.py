@@ -100,10 +100,11 @@ class LazyGroup(click.Group):
         return [*self._summaries, *self._joined_commands()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one command; return None if no command has that name.
+        """Import one command; return None if no command has that name while words are completed.
 
         Raises:
-            click.UsageError: the command belongs to a package that is not installed.
+            click.UsageError: the command belongs to a package that is not installed, or no command
+                has that name; then the error names similar ones.
         """
         if cmd_name in self._summaries:
             module = f"{self._package}.{cmd_name.replace('-', '_')}"
@@ -117,8 +118,10 @@ class LazyGroup(click.Group):
                 f" In a checkout, run: pip install . {_COMES_WITH[cmd_name]}",
                 ctx,
             )
-        else:
+        elif ctx.resilient_parsing:
             return None
+        else:
+            raise click.NoSuchCommand(cmd_name, possibilities=self.list_commands(ctx), ctx=ctx)
         if not isinstance(command, click.Command):
             raise TypeError(f"{module}.command is not a command")
         return command

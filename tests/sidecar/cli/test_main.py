@@ -88,12 +88,19 @@ def test_the_module_is_the_program() -> None:
     assert python("-m", "sidecar", "--help").startswith("Usage: throttle-sidecar ")
 
 
-@pytest.mark.parametrize("words", [("nope",), ("quotas", "nope")])
-def test_an_unknown_command_is_a_usage_error(words: tuple[str, ...]) -> None:
-    """The exit code is 2, as for every wrong use."""
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("nope",), "No such command 'nope'."),
+        (("quotas", "nope"), "No such command 'nope'."),
+        (("chekc",), "No such command 'chekc'. Did you mean 'check'?"),
+    ],
+)
+def test_an_unknown_command_is_a_usage_error(words: tuple[str, ...], expected: str) -> None:
+    """The exit code is 2, as for every wrong use, and a similar command is named."""
     result = CliRunner().invoke(group, words)
     assert 2 == result.exit_code
-    assert "No such command 'nope'" in result.stderr
+    assert expected in result.stderr
 
 
 @pytest.mark.parametrize(
