@@ -86,7 +86,7 @@ class Rotation:
 
 def holds_lease(out: Path, process: subprocess.Popen[bytes]) -> bool:
     """Whether a stream has begun: Spark is there, and small files are brought together."""
-    lease = out / "_lease.json"
+    lease = out / "_stream_lease.json"
     return lease.exists() and process.pid == msgspec.json.decode(lease.read_bytes())["process"]
 
 
