@@ -191,6 +191,10 @@ def _parsed(
     rejected_at = _messages(begins, parsed.rejected["src_offset"].to_numpy())
     times = np.full(len(messages), NO_TIME)
     times[at] = parsed.rows["log_ts"].cast(pa.int64()).to_numpy()
+    if len(rejected_at):
+        # A line that comes twice in a block is read once, and both have its time.
+        time_of = {lines[number]: times[number] for number in at.tolist()}
+        times[rejected_at] = [time_of.get(lines[number], NO_TIME) for number in rejected_at]
     new = _new(positions, broker, batch["place"].to_pylist(), messages, times)
     return Parsed(
         _placed(parsed.rows, batch, at).filter(pa.array(new[at])),

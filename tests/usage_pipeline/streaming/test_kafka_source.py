@@ -3,8 +3,11 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.usage_pipeline.logs import line
@@ -109,6 +112,40 @@ def test_messages_are_rows_of_their_brokers(spark: SparkSession) -> None:
     assert [(3, 42), (5, 43)] == values(parsed(sent, "broker")[0], "broker", "src_offset")
     with pytest.raises(ConnectorError, match="mvn -f"):
         topic_messages(spark, TopicOptions("b1:9092", "request-log"))
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(1, 30)), max_size=8), st.integers(1, 40))
+@example([(0, 20), (1, 5), (10, 15)], 60)
+def test_a_shipper_that_goes_back_loses_no_line(steps: list[tuple[int, int]], most: int) -> None:
+    """Each line is read once, also if it comes twice in a batch, or has the time of its neighbour.
+
+    A step goes back by some lines and then sends some.
+    """
+    logged = [line(10_000 * (number // 2), number) for number in range(300)]
+    begins = np.cumsum([0, *map(len, logged)]).tolist()
+    sent: list[int] = []
+    for back, count in steps:
+        at = max(sent, default=-1) + 1
+        first = max(0, at - back)
+        sent += range(first, max(at, first + count))
+    positions, read = Positions(State()), []
+    for first in range(0, len(sent), most):
+        numbers = sent[first : first + most]
+        columns = {
+            "broker": [3] * len(numbers),
+            "value": [
+                f"/logs/kafka-request.log:{begins[number]}:".encode() + logged[number].rstrip()
+                for number in numbers
+            ],
+            "timestamp": [SENT] * len(numbers),
+            "place": ["kafka:log/0"] * len(numbers),
+            "offset": numbers,
+        }
+        batch = pa.RecordBatch.from_pydict(columns)
+        (both,) = parsed_messages(iter([batch]), positions, ZONES)
+        assert not both.rejected.num_rows
+        read += both.rows["src_offset"].to_pylist()
+    assert list(range(max(sent, default=-1) + 1)) == read
 
 
 def test_the_connectors_options() -> None:
