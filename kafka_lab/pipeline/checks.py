@@ -171,13 +171,13 @@ def advice_checks(jobs: Mapping[str, Job]) -> list[Check]:
         most_s = (1 + _LONGER_JOB) * job.before_s
         checks += [
             Check(
-                f"longest wait of {tenant} under the recommended quotas",
+                f"longest wait of {tenant} under its new quotas",
                 f"{job.longest_wait_s:.2f} s",
                 f"at most {most_ms / 1000:.2f} s",
                 job.longest_wait_s * 1000 <= most_ms,
             ),
             Check(
-                f"longest job of {tenant} under the recommended quotas",
+                f"longest job of {tenant} under its new quotas",
                 f"{job.after_s:.2f} s",
                 f"at most {most_s:.2f} s",
                 job.after_s <= most_s,

@@ -83,7 +83,7 @@ async def record(
         report(f"sending {plan.round_s:g} s of the tenants' traffic{quotas}")
         sending = send_round(cluster.bootstrap_of(LISTENER), plan, number)
         rounds.append(await _recorded(cluster, sending, folder / name))
-    report(f"sending {plan.round_s:g} s of the traffic of tenants without quotas")
+    report("sending the traffic of tenants without quotas")
     rounds.append(await _recorded(cluster, _send_advised(cluster, plan), folder / "advised"))
     await _log_requests(cluster, "WARN")
     return rounds

@@ -41,7 +41,7 @@ def test_the_pipeline_agrees_with_clients_and_brokers(tmp_path: Path) -> None:
     }
     waits = {"requests that were throttled, each with its wait", "all waits together"}
     advised = {
-        f"longest {what} of {tenant.user} under the recommended quotas"
+        f"longest {what} of {tenant.user} under its new quotas"
         for what in ("wait", "job")
         for tenant in QUICK.advised
     }

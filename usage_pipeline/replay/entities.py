@@ -2,11 +2,10 @@
 
 For each (user, client-id) and kind of quota, the eight levels of ``sidecar.quotas.entities`` are
 resolved. The first level with a quota determines the tags, and the tags determine the limit.
-Clients without a quota share by the shape of the existing quotas, as in
-``replay.prediction``: by user, by client-id or by both if all quotas of the kind are for
-one of these, otherwise by client-id. If the kind has no quotas, nothing counts, and clients are
-identified by whom a quota would be set for: the user, or the client-id without a login. Instead,
-``by_default`` adds an unlimited default quota of an entity.
+Clients without a quota are identified by whom a quota would be set for. If all quotas of the kind
+are for users, for client-ids or for both together, that is the same kind of entity. If some of
+several kinds are for client-ids, it is the client-id. Otherwise it is the user, or the client-id
+without a login. ``by_default`` adds an unlimited default quota to kinds without quotas.
 
 There are few clients and quotas compared with requests, so this runs once per client before a join.
 
@@ -148,11 +147,13 @@ class Quotas:
         if quota is None:
             # Without a login, everybody is ANONYMOUS, and the brokers too.
             has_login = user != ANONYMOUS or not client_id
-            by_user, by_client = (has_login, not has_login) if not shapes else (False, True)
+            by_user, by_client = has_login, not has_login
             if self._quota_type == PRODUCER_IDS:
                 by_user, by_client = True, False
             elif len(shapes) == 1:
                 by_user, by_client = shapes[0]
+            elif (False, True) in shapes:
+                by_user, by_client = False, True
             tags = (user if by_user else "", client_id if by_client else "")
         shared_by = entity_name(*(tag or None for tag in tags))
         return ClientQuota(

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from sidecar.quotas.entities import DEFAULT, Entity, Name, resolve
 from tests.usage_pipeline.build import frame_of
-from usage_pipeline.replay.entities import EVER, Quotas, quotas_of
+from usage_pipeline.replay.entities import EVER, Quota, Quotas, quotas_of
 from usage_pipeline.replay.prediction import _shaped, _shapes
 from usage_pipeline.silver.quota_config import snapshot_rows
 from usage_pipeline.tables.schemas import SILVER_QUOTA_CONFIG
@@ -98,7 +98,9 @@ def expect(
         return False, name_of(user, ""), name_of(user, ""), None
     quota = resolve(quotas, key, user, client)
     if quota is None or quota.limit == float("inf"):
-        shared = name_of(*_shaped(shapes, user, client))
+        # Kafka would take the client-id; it makes no difference without a limit.
+        by_users = {(True, True), (True, False)} == set(shapes)
+        shared = name_of(user, "") if by_users else name_of(*_shaped(shapes, user, client))
         return True, shared, shared, None
     entity = name_of(text(quota.entity.user) or "", text(quota.entity.client_id) or "")
     return True, entity or "", name_of(*quota.tags), quota.limit
@@ -112,6 +114,20 @@ def test_without_a_login_it_is_the_client_id_that_a_quota_would_be_set_for() -> 
         for user, client_id in (("ANONYMOUS", "etl"), ("alice", "etl"), ("ANONYMOUS", ""))
     ]
     assert ["client-id=etl", "user=alice", "user=ANONYMOUS"] == found
+
+
+def test_beside_users_with_quotas_it_is_the_user_that_a_quota_would_be_set_for() -> None:
+    """Also if one of these users has a quota for a client-id; quotas for client-ids stay such."""
+    quotas = Quotas("produce")
+    quotas.add("alice", None, Quota("user=alice", 1.0, 0, 10))
+    quotas.add("carol", "batch", Quota("user=carol,client-id=batch", 1.0, 0, 20))
+    quotas.add(None, "etl", Quota("client-id=etl", 1.0, 5, 20))
+    assert [
+        (-EVER, "user=bob"),
+        (0, "user=bob"),
+        (5, "client-id=web"),
+        (20, "user=bob"),
+    ] == [(each.from_ms, each.shared_by) for each in quotas.of_client("bob", "web")]
 
 
 def test_producer_ids_are_by_user(spark: SparkSession) -> None:
