@@ -22,13 +22,13 @@ FOR_DEMO := $(VENV)/.demo
 FOR_PIPELINE := $(VENV)/.pipeline
 INSTALLED := $(VENV)/.installed
 CALLBACK := deploy/quota-callback
-KUSTOMIZE := $(BIN)/kustomize
+HELM := $(BIN)/helm
 JAR := $(CALLBACK)/target/throttle-sidecar-quota-callback.jar
 JAVA_TESTED := $(CALLBACK)/target/kafka-3.3.2/.tested
 CLIENTS_INSTALLED := .cache/clients/.installed
 MVN := mvn --quiet --batch-mode --file $(CALLBACK)
 
-.PHONY: demo demo-pipeline chaos stop-line test test-all check lint unit unit-all brokers spark spark-all others demos java java-all jar dist image arithmetic mutate simulate situations bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-clients bench-pipeline bench-pipeline-cluster bench-slope lock clean tools-demo tools-test tools-clients tools-test-all kubernetes-rules docs
+.PHONY: demo demo-pipeline chaos stop-line test test-all check lint unit unit-all brokers spark spark-all others demos java java-all jar dist image arithmetic mutate simulate situations bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-clients bench-pipeline bench-pipeline-cluster bench-slope lock clean tools-demo tools-test tools-clients tools-test-all chart-files docs
 
 # Packages and jar side by side: both wait for downloads.
 demo: tools-demo
@@ -40,10 +40,10 @@ demo-pipeline: tools-demo $(FOR_PIPELINE)
 	$(BIN)/throttle-sidecar demo-pipeline
 
 # What a test needs, by its marks (pyproject.toml); each test is in exactly one phase.
-UNIT := not (broker or browser or demo or kustomize or package or spark)
-ON_BROKERS := broker and not (browser or demo or kustomize or package or spark)
+UNIT := not (broker or browser or demo or helm or package or spark)
+ON_BROKERS := broker and not (browser or demo or helm or package or spark)
 SPARK := spark and not (broker or demo)
-OTHERS := (browser or kustomize or package or (broker and spark)) and not demo
+OTHERS := (browser or helm or package or (broker and spark)) and not demo
 # Unit tests need nothing of the integration tests, each of which has a mark. The slow ones come first
 # (tests/conftest.py), and a process that has none left takes some of another's.
 ALONE := $(BIN)/pytest -n auto --dist worksteal --ignore=tests/integration
@@ -58,7 +58,7 @@ test: tools-test $(INSTALLED) $(JAR)
 
 # Spark and the others wait for other processes half of their time: side by side they take a third
 # less. Demos have deadlines and compare times: they run alone.
-test-all: tools-test-all $(INSTALLED) $(JAR) $(KUSTOMIZE)
+test-all: tools-test-all $(INSTALLED) $(JAR) $(HELM)
 	$(MAKE) --no-print-directory --output-sync=target --jobs lint java-all
 	$(BIN)/coverage erase
 	$(ALONE) -m '$(UNIT)' --hypothesis-profile=thorough --cov --cov-report=
@@ -99,7 +99,7 @@ spark-all: $(INSTALLED)
 	COVERAGE_FILE=.coverage.spark RUN_KILLS=8 STREAM_KILLS=50 \
 	    $(BIN)/pytest -m '$(SPARK)' --cov --cov-report=
 
-others: $(INSTALLED) $(JAR) $(KUSTOMIZE)
+others: $(INSTALLED) $(JAR) $(HELM)
 	COVERAGE_FILE=.coverage.others $(BIN)/pytest -m '$(OTHERS)' --cov --cov-report=
 
 demos: $(INSTALLED) $(JAR)
@@ -131,14 +131,17 @@ dist: $(FOR_BUILD) $(JAR)
 image:
 	docker build --build-arg REVISION=$$(git rev-parse HEAD) --tag throttle-sidecar .
 
-# The alert rules for Kubernetes, after a change of deploy/prometheus/rules.
-kubernetes-rules:
-	tools/prometheus_rule.py > deploy/kubernetes/monitoring/prometheus-rule.yaml
+# The alert rules and the dashboard in the Helm chart, which has no links, since tools that package charts
+# may drop them.
+CHART := deploy/helm/throttle-sidecar
+chart-files:
+	cp deploy/prometheus/rules/throttle-sidecar.yaml $(CHART)/files/rules.yaml
+	cp deploy/grafana/throttle-sidecar.json $(CHART)/files/dashboard.json
 
-# The newest Kustomize that asks for no newer Go than Debian 12 has, 1.19.
-$(KUSTOMIZE): | $(INSTALLED)
+# The newest Helm that the Go of Debian 12, 1.19, builds.
+$(HELM): | $(INSTALLED)
 	tools/prerequisites go
-	GOBIN=$(CURDIR)/$(BIN) go install sigs.k8s.io/kustomize/kustomize/v5@v5.0.3
+	GOBIN=$(CURDIR)/$(BIN) go install helm.sh/helm/v3/cmd/helm@v3.13.3
 
 # EVENTS=100000000 compares more; SEED=7 the events of that seed, else each run has others.
 arithmetic: tools-demo $(INSTALLED)
@@ -235,6 +238,7 @@ docs: $(INSTALLED)
 	$(BIN)/python -m tools.pages
 	$(BIN)/python -m tools.alerts_page
 	$(BIN)/python -m tools.dashboard
+	$(MAKE) --no-print-directory chart-files
 
 # The exact versions, with hashes; run after a change of the dependencies in pyproject.toml.
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header

@@ -40,7 +40,7 @@ PAGES = {
     for path in sorted(folder.glob("*.md"))
 }
 
-MACHINES = ("docker", "kubectl", "pipx", "sudo")
+MACHINES = ("docker", "helm", "kubectl", "pipx", "sudo")
 """Programs of containers, of Kubernetes, and of a machine's owner."""
 
 _DEADLINE_S = 500.0

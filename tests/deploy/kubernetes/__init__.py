@@ -1,1 +1,1 @@
-"""What is applied to a Kubernetes cluster, without one: rendered, and checked by our code."""
+"""The schemas of Kubernetes' resources and custom ones, and the patches that we print."""

@@ -18,7 +18,7 @@ import kubernetes_validate
 import yaml  # type: ignore[import-untyped]  # its types would be a package of their own
 
 from kafka_lab.jars import java
-from tests.deploy.kubernetes.rendered import Resource
+from tests.deploy.helm.rendered import Resource
 from tests.support.maven import jars_of
 
 KUBERNETES_VERSIONS = ("1.28", "1.37")

@@ -8,10 +8,10 @@ import pytest
 
 from sidecar.status.strimzi import Pod, growth, retention_patch
 from sidecar.volumes import Volume
-from tests.deploy.kubernetes.rendered import ROOT, Resource
+from tests.deploy.helm.rendered import ROOT, Resource
 from tests.deploy.kubernetes.schemas import problems
 
-pytestmark = pytest.mark.kustomize  # the schemas need Java and Maven, as other tests here
+pytestmark = pytest.mark.helm  # the schemas need Java and Maven, as those of the chart's tests
 
 CLAIM = {"type": "persistent-claim", "size": "100Gi", "class": "fast"}
 

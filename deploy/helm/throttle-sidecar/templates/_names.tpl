@@ -1,0 +1,63 @@
+{{/* Names, labels and the image. */}}
+
+{{/* Short enough for -brokers or -metrics after it. */}}
+{{- define "throttle-sidecar.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride -}}
+{{- else if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 53 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" (.Release.Name | trunc 36 | trimSuffix "-") .Chart.Name -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The labels that select the pods of the Deployment. */}}
+{{- define "throttle-sidecar.selectorLabels" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+{{- end -}}
+
+{{- define "throttle-sidecar.labels" -}}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{ include "throttle-sidecar.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end -}}
+
+{{/* The labels that select all sidecars. The patch adds its own to the pods of brokers. */}}
+{{- define "throttle-sidecar.podSelector" -}}
+{{- if eq .Values.mode "per-cluster" -}}
+{{ include "throttle-sidecar.selectorLabels" . }}
+{{- else -}}
+throttle-sidecar/release: {{ .Release.Name | quote }}
+{{- end -}}
+{{- end -}}
+
+{{- define "throttle-sidecar.serviceAccountName" -}}
+{{- $default := ternary (include "throttle-sidecar.fullname" .) "default" .Values.serviceAccount.create -}}
+{{- .Values.serviceAccount.name | default $default -}}
+{{- end -}}
+
+{{- define "throttle-sidecar.image" -}}
+{{- with .Values.image -}}
+{{- if .digest -}}
+{{ .repository }}@{{ .digest }}
+{{- else -}}
+{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The address of the API, for brokers of other namespaces too. */}}
+{{- define "throttle-sidecar.url" -}}
+http://{{ include "throttle-sidecar.fullname" . }}.{{ .Release.Namespace }}.svc:7070
+{{- end -}}
+
+{{/* A value as text. YAML makes 10000000000 a float, which would become 1e+10. */}}
+{{- define "throttle-sidecar.text" -}}
+{{- if and (kindIs "float64" .) (eq . (floor .)) -}}
+{{- printf "%.0f" . -}}
+{{- else -}}
+{{- toString . -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,68 @@
+{{/* What is left to do after an installation, with the names of this release. */}}
+{{- define "throttle-sidecar.notes" -}}
+{{- $name := include "throttle-sidecar.fullname" . -}}
+{{- $kubectl := printf "kubectl --namespace %s" .Release.Namespace -}}
+{{- $patch := printf "\"$(%s get configmap %s-brokers --output jsonpath='{.data.patch\\.yaml}')\"" $kubectl $name -}}
+{{- with .Values.strimzi.cluster -}}
+1. The brokers of {{ . }} need the quota callback. This patch adds it, and Strimzi restarts them one by one:
+
+{{ include "throttle-sidecar.kafkaPatch" $ | indent 6 }}
+
+   Its lists (volumes, volumeMounts, env) replace those of your resource. If the resource has such lists,
+   or a node pool has a template of its own, add the items there by hand.
+{{- if eq $.Values.callback.jar "configMap" }}
+
+   The brokers mount the jar from a ConfigMap, which must be there first:
+
+     docker run --rm --user "$(id -u)" --volume "$PWD:/out" {{ include "throttle-sidecar.image" $ }} callback copy /out
+     {{ $kubectl }} create configmap {{ $.Values.callback.configMap }} --from-file=throttle-sidecar-quota-callback.jar
+{{- end }}
+
+   This command applies the patch:
+
+     {{ $kubectl }} patch kafka {{ . }} --type merge --patch {{ $patch }}
+{{- if $.Values.callback.authorizer }}
+
+   When all brokers have the jar, this replaces the authorizer of type simple, and its superUsers stay:
+
+     {{ $kubectl }} patch kafka {{ . }} --type json --patch {{ $patch | replace "patch\\." "authorizer\\." }}
+{{- end }}
+{{- else -}}
+{{- if eq .Values.mode "beside-broker" -}}
+1. This patch adds a sidecar and the quota callback to each pod of the StatefulSet {{ .Values.besideBroker.statefulSet }}, and restarts
+   the brokers one by one:
+
+     {{ $kubectl }} patch statefulset {{ .Values.besideBroker.statefulSet }} --patch {{ $patch }}
+
+   If the StatefulSet is in a repository, put the patch there, such as into the patches of a kustomization.
+   If its image reads a properties file, add the KAFKA_* variables of the patch there as properties.
+   After an upgrade of this release, apply the patch again. A changed setting applies when a pod restarts.
+{{- else -}}
+1. Each broker needs the jar of the quota callback in its libs, from this command:
+
+     docker run --volume /opt/kafka/libs:/jars --user 0 {{ include "throttle-sidecar.image" . }} callback copy /jars
+
+   It also needs these properties. Then restart the brokers one by one:
+
+{{ include "throttle-sidecar.propertiesFile" . | trim | indent 6 }}
+{{- if .Values.networkPolicy.enabled }}
+
+   The network policy admits the pods that networkPolicy.brokers selects: by default those with the label
+   throttle-sidecar/reader: "true".
+{{- end }}
+{{- end }}
+{{- end }}
+
+2. Check that the sidecar sees the cluster, and that brokers obey. The first command reports it if no broker
+   obeys, and the second lists each broker that does:
+
+{{- if eq .Values.mode "beside-broker" }}
+
+     {{ $kubectl }} exec {{ .Values.besideBroker.statefulSet }}-0 --container throttle-sidecar -- throttle-sidecar check
+     {{ $kubectl }} port-forward {{ .Values.besideBroker.statefulSet }}-0 7070 & curl --silent --retry 9 --retry-connrefused http://127.0.0.1:7070/v1/readers
+{{- else }}
+
+     {{ $kubectl }} exec deploy/{{ $name }} -- throttle-sidecar check
+     {{ $kubectl }} port-forward deploy/{{ $name }} 7070 & curl --silent --retry 9 --retry-connrefused http://127.0.0.1:7070/v1/readers
+{{- end }}
+{{- end -}}

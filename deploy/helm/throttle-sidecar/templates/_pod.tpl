@@ -1,0 +1,60 @@
+{{/* The parts that a pod of the Deployment and a pod of a broker have in common. */}}
+
+{{- define "throttle-sidecar.environment" -}}
+envFrom:
+  - configMapRef:
+      name: {{ include "throttle-sidecar.fullname" . }}
+  {{- with .Values.settingsSecret }}
+  - secretRef:
+      name: {{ . }}
+  {{- end }}
+{{- end -}}
+
+{{- define "throttle-sidecar.mounts" -}}
+- name: throttle-sidecar-state
+  mountPath: /var/lib/throttle-sidecar
+{{- range $folder, $_ := include "throttle-sidecar.secrets" . | fromYaml }}
+- name: throttle-sidecar-{{ $folder }}
+  mountPath: /etc/throttle-sidecar/{{ $folder }}
+  readOnly: true
+{{- end }}
+{{- with .Values.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "throttle-sidecar.secretVolumes" -}}
+{{- range $folder, $name := include "throttle-sidecar.secrets" . | fromYaml }}
+- name: throttle-sidecar-{{ $folder }}
+  secret:
+    secretName: {{ $name }}
+    {{- if eq $.Values.mode "per-cluster" }}
+    # For the group, which is fsGroup.
+    defaultMode: 0440
+    {{- else }}
+    # Otherwise a Secret that is missing would prevent the start of the broker, too.
+    optional: true
+    {{- end }}
+{{- end }}
+{{- with .Values.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "throttle-sidecar.livenessProbe" -}}
+httpGet:
+  path: /healthz
+  port: sidecar-metrics
+periodSeconds: 10
+timeoutSeconds: 3
+failureThreshold: 3
+{{- end -}}
+
+{{- define "throttle-sidecar.pullSecrets" -}}
+{{- with .Values.imagePullSecrets -}}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,1 @@
+"""The Helm chart, without a Kubernetes cluster: rendered, and checked by our code."""

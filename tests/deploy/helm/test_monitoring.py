@@ -1,0 +1,103 @@
+"""The Prometheus operator finds every sidecar and has our rules; Grafana has the dashboard."""
+
+import json
+
+import pytest
+import yaml  # type: ignore[import-untyped]  # its types would be a package of their own
+
+from sidecar.settings.values import RUNBOOKS_URL
+from tests.deploy.helm.rendered import (
+    BESIDE_BROKER,
+    NAMESPACE,
+    PER_CLUSTER,
+    ROOT,
+    STRIMZI,
+    WAYS,
+    Resource,
+    merged,
+    named,
+    one,
+    patch_of,
+    render,
+    sidecar_of,
+)
+
+pytestmark = pytest.mark.helm
+
+RULES = ROOT / "deploy" / "prometheus" / "rules" / "throttle-sidecar.yaml"
+
+
+def labels_of(found: list[Resource]) -> dict[str, str]:
+    """The labels of a pod with a sidecar."""
+    deployments = [each for each in found if each["kind"] == "Deployment"]
+    (maker,) = deployments or [patch_of(found)]
+    return dict(maker["spec"]["template"]["metadata"]["labels"])
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_a_pod_monitor_finds_every_sidecar(name: str) -> None:
+    """The pod has the label and the port."""
+    found = render(merged(WAYS[name], {"monitoring": {"monitor": "PodMonitor"}}))
+    monitor = one(found, "PodMonitor")["spec"]
+    (endpoint,) = monitor["podMetricsEndpoints"]
+    assert "/metrics" == endpoint["path"]
+    assert monitor["selector"]["matchLabels"].items() <= labels_of(found).items()
+    assert 7071 == named(sidecar_of(found)["ports"], endpoint["port"])["containerPort"]
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_a_service_monitor_finds_every_sidecar(name: str) -> None:
+    """Its Service has the metrics alone, of ready pods and of others."""
+    found = render(merged(WAYS[name], {"monitoring": {"monitor": "ServiceMonitor"}}))
+    monitor = one(found, "ServiceMonitor")["spec"]
+    wanted = monitor["selector"]["matchLabels"].items()
+    services = [each for each in found if each["kind"] == "Service"]
+    (service,) = (each for each in services if wanted <= each["metadata"]["labels"].items())
+    assert service["spec"]["selector"].items() <= labels_of(found).items()
+    assert service["spec"]["publishNotReadyAddresses"]
+    (port,) = service["spec"]["ports"]
+    (endpoint,) = monitor["endpoints"]
+    assert endpoint["port"] == port["name"]
+    assert 7071 == named(sidecar_of(found)["ports"], port["targetPort"])["containerPort"]
+
+
+def test_the_rules_tell_clusters_apart() -> None:
+    """Two clusters of Strimzi's in a namespace are two."""
+    for values, expected in ((BESIDE_BROKER, NAMESPACE), (STRIMZI, f"{NAMESPACE}/my-cluster")):
+        found = render(merged(values, {"monitoring": {"monitor": "PodMonitor"}}))
+        (endpoint,) = one(found, "PodMonitor")["spec"]["podMetricsEndpoints"]
+        relabeling = {"targetLabel": "cluster", "replacement": expected}
+        assert [relabeling] == endpoint["relabelings"]
+
+
+def test_the_job_is_one_that_the_rules_know() -> None:
+    """It is the namespace and the name of the monitor."""
+    rules = RULES.read_text("utf-8")
+    assert 'up{job=~".*throttle-sidecar.*"} == 0' in rules
+    found = render(merged(PER_CLUSTER, {"monitoring": {"monitor": "PodMonitor"}}), "prod")
+    assert "throttle-sidecar" in one(found, "PodMonitor")["metadata"]["name"]
+
+
+def test_the_rules_are_those_of_prometheus() -> None:
+    """They are the same, group by group."""
+    found = render(merged(PER_CLUSTER, {"monitoring": {"rules": True}}))
+    expected = yaml.safe_load(RULES.read_text("utf-8"))
+    assert expected == one(found, "PrometheusRule")["spec"]
+
+
+def test_alerts_link_to_the_runbooks_of_the_values() -> None:
+    """Also when no sidecar reports its own address of runbooks."""
+    values = {"monitoring": {"rules": True, "runbooksUrl": "https://example.org/runbooks"}}
+    rule = json.dumps(one(render(merged(PER_CLUSTER, values)), "PrometheusRule"))
+    text = RULES.read_text("utf-8")
+    assert RUNBOOKS_URL not in rule
+    assert text.count(RUNBOOKS_URL) == rule.count("https://example.org/runbooks/")
+
+
+def test_the_dashboard_is_that_of_grafana() -> None:
+    """It is a file in a ConfigMap that Grafana finds by a label."""
+    found = render(merged(PER_CLUSTER, {"monitoring": {"dashboard": {"enabled": True}}}))
+    dashboard = one(found, "ConfigMap", "throttle-sidecar-dashboard")
+    assert "1" == dashboard["metadata"]["labels"]["grafana_dashboard"]
+    expected = (ROOT / "deploy" / "grafana" / "throttle-sidecar.json").read_text("utf-8")
+    assert json.loads(expected) == json.loads(dashboard["data"]["throttle-sidecar.json"])
