@@ -163,7 +163,7 @@ def gated(
         said: the file that its output is appended to.
         words: the command.
     """
-    with Gate(server.port, last, exempt=b"/_lease.json") as gate:
+    with Gate(server.port, last, exempt=b"_lease.json") as gate:
         environ = {**server.environ, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{gate.port}"}
         argv = sidecar("pipeline", *words, "--master", "local[2]")
         with session_of(argv, said, environ) as process:
@@ -330,11 +330,17 @@ async def test_a_stream_into_a_bucket_that_is_killed_has_each_line_once(
     second_batch = "_delta_log/00000000000000000001.json"
     last = f"PUT /{place}/silver_request/{second_batch}"
     with stopped_after(server, last, said, *stream, checkpoint) as (process, _):
-        name = f"a stream (process {process.pid} on {socket.gethostname()})"
-        others = ((*stream, str(tmp_path / "other")), ("silver", *of_logs))
+        others = {
+            f"a stream (process {process.pid} on {socket.gethostname()})": (
+                *stream,
+                str(tmp_path / "other"),
+            ),
+            "`pipeline stream` writes quarantine and silver_request": ("silver", *of_logs),
+        }
         # At once: the first would give up after half a minute without an answer.
-        for done in await asyncio.gather(*(server.run(*words) for words in others)):
-            assert name in refusal(done)
+        refused = await asyncio.gather(*(server.run(*words) for words in others.values()))
+        for reason, done in zip(others, refused, strict=True):
+            assert reason in refusal(done)
         kill(process)
     for table, is_there in (("silver_request", True), ("gold_usage_1s", False)):
         assert is_there == (f"{place}/{table}/{second_batch}" in server.names(place)), table
