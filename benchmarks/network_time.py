@@ -94,7 +94,7 @@ def _kinds() -> Iterator[_Kind]:
         topics = [("t", [(0, batch_of(size))])]
         yield _Kind(f"produce of {size / 1000:g} kB", ProduceRequest(None, 1, 10_000, topics))
     wanted = [("read", [(0, 0, _RECORD * 10)])]
-    yield _Kind("fetch of 1 MB", FetchRequest(-1, 0, 1, _RECORD * 10, [*wanted]))
+    yield _Kind("fetch of 1 MB", FetchRequest(0, 1, _RECORD * 10, 0, wanted))
 
 
 async def _fill(broker: MeasuredBroker) -> None:

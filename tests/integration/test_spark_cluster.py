@@ -217,7 +217,7 @@ def archive(tmp_path: Path) -> Iterator[Path]:
 def test_workers_without_a_package_are_sent_what_they_need(
     cluster: Cluster, local: Made, bare_python: Path, archive: Path, tmp_path: Path
 ) -> None:
-    """spark-submit sends it, from a machine without packages too; each executor compiles once."""
+    """spark-submit sends it, from a machine without packages too; compiled kernels are kept."""
     out = tmp_path / "tables"
     command = (
         *(str(SPARK / "spark-submit"), "--master", cluster.url),
@@ -228,8 +228,9 @@ def test_workers_without_a_package_are_sent_what_they_need(
     here = {"PYSPARK_PYTHON": str(bare_python), "PYTHONPATH": str(archive.parent / "here")}
     subprocess.run(command, check=True, env={**ENVIRONMENT, **here})
     local.again(out)
-    for executors in cluster.executors():
-        assert executors
-        for executor in executors:
-            kernels = executor / "sidecar-packages" / "usage_pipeline" / "kernels"
-            assert [] != list(kernels.glob("__pycache__/*.nbc"))
+    assert all(cluster.executors())
+    # Logs are read without kernels, and what needs them may be one executor's task.
+    kernels = "sidecar-packages/usage_pipeline/kernels/__pycache__/*.nbc"
+    assert any(
+        [*executor.glob(kernels)] for executors in cluster.executors() for executor in executors
+    )

@@ -10,8 +10,9 @@ which requests are from replicas or exempt, as ``requestlog`` reads them for the
 Request time is a lower bound, because brokers also charge the network threads' time, which is not
 in the log. A predicted throttle time is too short by N / T, and at most by the window that bounds
 it. N is the network threads' time for the requests of the last windows, and T is the quota.
-Measured on 4.3.1 without TLS, N is 0.1 to 0.8 times the handlers' time for requests of 100 bytes,
-and close to nothing if the handlers compress records again.
+Measured on 4.3.1 (``python -m benchmarks network_time``), N is 0.4 to 2.7 times the handlers' time
+without TLS and 1.0 to 4.0 times with it, least for large PRODUCE and most for METADATA and large
+FETCH. It is close to nothing if the handlers compress records again.
 
 Requests about topics are also charged for mutations. If the sizes of topics are known,
 ``usage.mutations`` provides the numbers; otherwise they come from the request's own line.

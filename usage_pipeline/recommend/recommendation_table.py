@@ -26,7 +26,7 @@ many charges have unknown amounts: the response to a throttled FETCH is empty, s
 show the demand. If more than 5 % of a broker's requests could not be read, everything is refused,
 since any tenant may have sent them, and the lines that are cut are those of large requests.
 
-A quota for request time is twice as large, because the log lacks the network threads' time.
+A quota for request time is five times as large, because the log lacks the network threads' time.
 
 ``_caveats`` has all that lowers the confidence. It is low, whatever the data, if more than 5 % of
 the charges were throttled: those clients wanted to send more, but the replay only knows the
@@ -57,9 +57,9 @@ _CHARGES: Final = (1_000, 10_000)
 _MEDIUM_WAIT_MS: Final = 5_000
 """Above this wait, the confidence is at most medium."""
 _MS: Final = 1_000
-_NETWORK: Final = 1.0
+_NETWORK: Final = 4.0
 """Room for the network threads' time, as a share of the handlers' time. Kafka charges it too, and
-the log lacks it. Without TLS it was measured to be 0.1 to 0.8 (``kernels.charging``)."""
+the log lacks it. This is the largest median of ``python -m benchmarks network_time``."""
 _MOST_UNREAD: Final = 0.05
 """Above this share of a broker's requests that could not be read, nothing is recommended."""
 _MEDIUM_UNREAD: Final = 0.01

@@ -162,7 +162,7 @@ def test_gaps_refuse(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_request_time_has_room_for_the_network_threads(spark: SparkSession, tmp_path: Path) -> None:
-    """The quota is twice what the log shows, and judged by what the log shows."""
+    """The quota is five times what the log shows, and judged by what the log shows."""
     usage = [used(second, 100.0, quota_type="request") for second in range(0, 168 * HOUR_S, 600)]
     replay = [
         replayed("=20", 20.0, 400, quota_type="request"),
@@ -177,7 +177,7 @@ def test_request_time_has_room_for_the_network_threads(spark: SparkSession, tmp_
         {},
         day=START.date(),
     ).collect()
-    assert (80.0, 0.003, "medium") == (alice.quota, alice.throttled_share, alice.confidence)
+    assert (200.0, 0.003, "medium") == (alice.quota, alice.throttled_share, alice.confidence)
     assert alice.caveats.startswith("the log lacks the time of the network threads")
 
 
