@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 _CORES: Final = 2
 _FIRST: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _KEEP: Final = timedelta(days=90)
+_RETAINED: Final = timedelta(minutes=2)
+"""Seven runs: files have the real time, and a simulated day takes some 20 s."""
 _TENTH: Final = slice(7, 12)
 """The runs around the tenth; single runs differ by a fifth."""
 _LAST: Final = slice(-5, None)
@@ -96,7 +98,7 @@ def _days(spark: "SparkSession", folder: Path, asked: argparse.Namespace) -> Ite
             str(sample.volumes),
             Snapshot(read_quota_file(sample.quotas), start),
         )
-        options = Options(start + timedelta(hours=26), keep=_KEEP)
+        options = Options(start + timedelta(hours=26), retained=_RETAINED, keep=_KEEP)
         begin = time.perf_counter()
         with Resident(os.getpid()) as resident:
             run(spark, str(tables), inputs, options)
