@@ -74,9 +74,9 @@ async def _measure(folder: Path) -> list[Row]:
             await admin.create_topic("t", assignment=[[0]])
             await admin.create_topic("read", assignment=[[0]])
         broker = await optimised(cluster)
-        await alter_client_quotas(
-            broker.admin, [({"client-id": None}, {"request_percentage": 1e6})]
-        )
+        quota = ({"client-id": None}, {"request_percentage": 1e6})
+        if (failure := await alter_client_quotas(broker.admin, [quota])) is not None:
+            raise RuntimeError(f"the quota was not set: {failure.message}")
         await broker.set_log("DEBUG")
         await _fill(broker)
         rows = []
@@ -124,6 +124,8 @@ async def _ratios(
         await asyncio.sleep(_WARM_UP_S)
         for _ in range(_READS):
             await asyncio.sleep(_PAUSE_S)
+            if sending.done():
+                raise RuntimeError(f"{client_id} ended") from sending.exception()
             name = f"kafka.server:type=Request,client-id={client_id}"
             (found,) = (await beans_of(broker.pid, version, name)).values()
             percent = found["request-time"]
