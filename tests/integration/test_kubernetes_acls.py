@@ -88,6 +88,7 @@ USES: dict[tuple[str, ...], Use] = {
 
 
 # The jars of later versions lack the tool's; it is a client, and talks to those too.
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["3.9.1"])
 async def test_each_line_is_enough_for_what_it_is_for_and_nothing_less_is(
     version: str, secure_kafka: SecureKafka

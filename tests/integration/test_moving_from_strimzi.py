@@ -38,6 +38,7 @@ async def by_the_plugin(folder: Path, text: str) -> dict[str, str]:
     return {name.removeprefix(STATIC): value for name, value in rows}
 
 
+@pytest.mark.slow
 async def test_the_plugins_own_defaults(tmp_path: Path) -> None:
     """The table has all of the plugin's properties, with the defaults that its classes have."""
     message = {row["property"]: row["the plugin's default"].strip("`") for row in ROWS}

@@ -4,6 +4,7 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator
 
+import pytest
 import pytest_asyncio
 
 from kafka_lab.cluster import Cluster
@@ -58,6 +59,7 @@ async def scanning(daemons: list[Daemon]) -> list[Daemon]:
     ]
 
 
+@pytest.mark.slow
 async def test_two_of_six_ask_the_brokers(kafka: Cluster, daemons: list[Daemon]) -> None:
     """All see a full volume, also when one of the two has been killed; the next takes its place."""
     await all_decide(daemons, 1.0)

@@ -52,7 +52,14 @@ async def available(kafka: Cluster) -> int:
     return min([(await kafka.usage(BROKER, index))[1] for index in volumes])
 
 
-@pytest.mark.parametrize("what", ["Retain at most", "Delete what is older", "Move it to brokers"])
+@pytest.mark.parametrize(
+    "what",
+    [
+        "Retain at most",
+        pytest.param("Delete what is older", marks=pytest.mark.slow),
+        pytest.param("Move it to brokers", marks=pytest.mark.slow),
+    ],
+)
 async def test_the_pages_commands_relieve_the_volume(
     kafka: Cluster, start: Start, tmp_path: Path, what: str
 ) -> None:

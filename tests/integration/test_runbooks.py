@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.docs.markdown import ROOT
 from tests.support.kafka_tools import tools_path, type_in
 from tests.support.secured import SecureKafka
@@ -10,6 +12,7 @@ from tests.support.secured import SecureKafka
 PAGE = ROOT / "docs/runbooks/KafkaThrottledButFilling.md"
 
 
+@pytest.mark.slow
 async def test_what_stops_a_client_can_be_typed(secure_kafka: SecureKafka, tmp_path: Path) -> None:
     """Each line is taken by the broker, and the one after it takes it back."""
     cluster = secure_kafka.cluster

@@ -108,6 +108,7 @@ async def both(
     ]
 
 
+@pytest.mark.slow
 async def test_a_sudden_fill_throttles_nobody_else(cluster: Cluster, daemons: list[Daemon]) -> None:
     """What lies on the full volume has not been read before, since it did not fill."""
     basic = cluster.bootstrap_of("BASIC")

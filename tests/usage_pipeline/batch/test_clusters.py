@@ -113,6 +113,7 @@ def test_a_cluster_may_lack_what_others_have(spark: SparkSession, tmp_path: Path
         made(spark, out, Inputs(inputs.request_logs), *OF_LOGS, cluster="old", since=since)
 
 
+@pytest.mark.slow
 def test_what_nothing_names_is_of_the_historys_cluster(spark: SparkSession, tmp_path: Path) -> None:
     """Lines of a sidecar before its update belong to the cluster that other lines name."""
     logs, out = tmp_path / "logs", tmp_path / "tables"

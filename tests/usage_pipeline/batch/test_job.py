@@ -277,6 +277,7 @@ def test_of_a_year_of_tables_the_days_that_count_are_read(
     assert (4, date(2026, 11, 20)) == (forecast.available_bytes, forecast.dt)
 
 
+@pytest.mark.slow
 def test_unread_requests_of_a_log_refuse_recommendations(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -298,7 +299,14 @@ def test_unread_requests_of_a_log_refuse_recommendations(
     assert reason.startswith("9.09 % of the requests in the logs of broker 1 could not be read")
 
 
-@pytest.mark.parametrize("entity", [None, "client-id", "user,client-id"])
+@pytest.mark.parametrize(
+    "entity",
+    [
+        pytest.param(None, marks=pytest.mark.slow),
+        "client-id",
+        pytest.param("user,client-id", marks=pytest.mark.slow),
+    ],
+)
 def test_whom_quotas_are_recommended_for(
     spark: SparkSession, tmp_path: Path, entity: str | None
 ) -> None:

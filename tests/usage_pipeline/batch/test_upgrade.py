@@ -156,6 +156,7 @@ def test_a_folder_without_tables_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_a_run_adds_to_upgraded_tables(spark: SparkSession, out: Path, tmp_path: Path) -> None:
     """Topics of both times are known, and the recommendations count old and new replays."""
     upgrade(str(out), NOW)

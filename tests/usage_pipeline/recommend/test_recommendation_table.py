@@ -161,24 +161,56 @@ def test_gaps_refuse(spark: SparkSession, tmp_path: Path) -> None:
     assert (None, None, None) == (gap.quota, gap.throttled_share, gap.share_of_capacity)
 
 
-def test_request_time_has_room_for_the_network_threads(spark: SparkSession, tmp_path: Path) -> None:
-    """The quota is five times what the log shows, and judged by what the log shows."""
-    usage = [used(second, 100.0, quota_type="request") for second in range(0, 168 * HOUR_S, 600)]
-    replay = [
-        replayed("=20", 20.0, 400, quota_type="request"),
-        replayed("=40", 40.0, 3, quota_type="request"),
-        replayed("=60", 60.0, 0, quota_type="request"),
+WEEK = range(0, 168 * HOUR_S, 600)
+
+
+def waited(name: str, waited_ms: int, unknown: int) -> list[dict[str, object]]:
+    """The replay of a tenant whose longest wait is this one, with charges of unknown amounts."""
+    at = START + timedelta(hours=1)
+    worst = [{"at": at, "throttle_ms": waited_ms}] if waited_ms else None
+    candidate = replayed(
+        *("=9000000", 9e6, 1), throttle_ms_max=waited_ms, worst=worst, broker=4, amount=1e6
+    )
+    rows = candidate, replayed("in force", None, 0, unknown=unknown)
+    return [{**row, "shared_by": f"user={name}"} for row in rows]
+
+
+@pytest.fixture(scope="module")
+def of_a_week(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
+    """User -> the recommendation."""
+    usage = [
+        *(used(second, 1e6) for second in WEEK),
+        *(used(second, 1e6, user="bob") for second in WEEK[144 * 6 :]),
+        *(used(second, 1e6, user="carol", throttled=1) for second in WEEK),
+        *(used(second, 100.0, user="dave", quota_type="request") for second in WEEK),
+        *(used(second, 1e6, user="erin") for second in WEEK),
+        *(used(second, 6e6, user="erin") for second in range(60, 120)),
+        *(used(second, 1e6, user=name) for name in _WAITED for second in WEEK),
     ]
-    [alice] = gold_recommendation(
-        usage_rows(spark, tmp_path, usage),
+    replay = [
+        *(replayed("=9000000", 9e6, 0, shared_by=f"user={who}") for who in _CONFIDENCE),
+        replayed("=20", 20.0, 400, quota_type="request", shared_by="user=dave"),
+        replayed("=40", 40.0, 3, quota_type="request", shared_by="user=dave"),
+        replayed("=60", 60.0, 0, quota_type="request", shared_by="user=dave"),
+        replayed("=1000000", 1e6, 0, shared_by="user=erin"),
+        *(row for name, (replay, _) in _WAITED.items() for row in waited(name, *replay)),
+    ]
+    rows = gold_recommendation(
+        usage_rows(spark, tmp_path_factory.mktemp("usage"), usage),
         frame_of(spark, GOLD_REPLAY, *replay),
         frame_of(spark, SILVER_QUOTA_CONFIG),
-        Terms(),
+        Terms(whole_seconds=frozenset({4})),
         {},
         day=START.date(),
     ).collect()
-    assert (200.0, 0.003, "medium") == (alice.quota, alice.throttled_share, alice.confidence)
-    assert alice.caveats.startswith("the log lacks the time of the network threads")
+    return {row.entity.removeprefix("user="): row for row in rows}
+
+
+def test_request_time_has_room_for_the_network_threads(of_a_week: dict[str, Row]) -> None:
+    """The quota is five times what the log shows, and judged by what the log shows."""
+    dave = of_a_week["dave"]
+    assert (200.0, 0.003, "medium") == (dave.quota, dave.throttled_share, dave.confidence)
+    assert dave.caveats.startswith("the log lacks the time of the network threads")
 
 
 @pytest.mark.parametrize(
@@ -203,9 +235,8 @@ def test_requests_that_could_not_be_read_count_against_it(
     expected: tuple[str, str | None],
 ) -> None:
     """Any tenant may have sent them: the worst broker decides for all."""
-    week = range(0, 168 * HOUR_S, 600)
     [alice] = gold_recommendation(
-        usage_rows(spark, tmp_path, (used(second, 1e6) for second in week)),
+        usage_rows(spark, tmp_path, (used(second, 1e6) for second in WEEK)),
         frame_of(spark, GOLD_REPLAY, replayed("=9000000", 9e6, 0)),
         frame_of(spark, SILVER_QUOTA_CONFIG),
         Terms(unread=unread),
@@ -218,26 +249,11 @@ def test_requests_that_could_not_be_read_count_against_it(
     assert ("2 % of the requests in the logs" in (alice.caveats or "")) == (0.02 in unread.values())
 
 
-def test_confidence_is_from_the_evidence(spark: SparkSession, tmp_path: Path) -> None:
+def test_confidence_is_from_the_evidence(of_a_week: dict[str, Row]) -> None:
     """A week is high, a day medium; a week in which a tenth was throttled is low."""
-    week, day = range(0, 168 * HOUR_S, 600), range(144 * HOUR_S, 168 * HOUR_S, 600)
-    usage = [
-        *(used(second, 1e6) for second in week),
-        *(used(second, 1e6, user="bob") for second in day),
-        *(used(second, 1e6, user="carol", throttled=1) for second in week),
-    ]
-    replay = [replayed("=9000000", 9e6, 0, shared_by=f"user={who}") for who in _CONFIDENCE]
-    found = gold_recommendation(
-        usage_rows(spark, tmp_path, usage),
-        frame_of(spark, GOLD_REPLAY, *replay),
-        frame_of(spark, SILVER_QUOTA_CONFIG),
-        Terms(),
-        {},
-        day=START.date(),
-    )
+    rows = {name: of_a_week[name] for name in _CONFIDENCE}
     assert _CONFIDENCE == {
-        row.entity.removeprefix("user="): (row.hours, row.events, row.confidence, row.caveats)
-        for row in found.collect()
+        name: (row.hours, row.events, row.confidence, row.caveats) for name, row in rows.items()
     }
 
 
@@ -255,62 +271,33 @@ _CONFIDENCE = {
 }
 
 
-@pytest.mark.parametrize(
-    ("waited_ms", "unknown", "expected"),
-    [
-        (5_000, 100, ("high", None)),
-        (
-            *(5_001, 100),
-            ("medium", "a request would have waited for 5.0 s: a larger quota avoids that"),
-        ),
-        (0, 110, ("medium", "1.1 % of the charges have unknown amounts")),
-    ],
-)
-def test_what_lowers_the_confidence(
-    spark: SparkSession,
-    tmp_path: Path,
-    *,
-    waited_ms: int,
-    unknown: int,
-    expected: tuple[str, str | None],
-) -> None:
+_WAITED = {
+    "frank": ((5_000, 100), ("high", None)),
+    "grace": (
+        (5_001, 100),
+        ("medium", "a request would have waited for 5.0 s: a larger quota avoids that"),
+    ),
+    "heidi": ((0, 110), ("medium", "1.1 % of the charges have unknown amounts")),
+}
+"""User -> the longest wait and the charges of unknown amounts, and the advice."""
+
+
+@pytest.mark.parametrize("name", _WAITED)
+def test_what_lowers_the_confidence(of_a_week: dict[str, Row], name: str) -> None:
     """Waits that people notice, and charges of which nobody knows the amount."""
-    at = START + timedelta(hours=1)
-    worst = [{"at": at, "throttle_ms": waited_ms}] if waited_ms else None
-    candidate = replayed(
-        *("=9000000", 9e6, 1), throttle_ms_max=waited_ms, worst=worst, broker=4, amount=1e6
-    )
-    [alice] = gold_recommendation(
-        usage_rows(spark, tmp_path, (used(second, 1e6) for second in range(0, 168 * HOUR_S, 600))),
-        frame_of(spark, GOLD_REPLAY, candidate, replayed("in force", None, 0, unknown=unknown)),
-        frame_of(spark, SILVER_QUOTA_CONFIG),
-        Terms(whole_seconds=frozenset({4})),
-        {},
-        day=START.date(),
-    ).collect()
-    assert expected == (alice.confidence, alice.caveats)
-    assert alice.whole_seconds
+    row, ((waited_ms, _), expected) = of_a_week[name], _WAITED[name]
+    assert expected == (row.confidence, row.caveats)
+    assert row.whole_seconds
     assert [(4, waited_ms)] * bool(waited_ms) == [
-        (each.broker, each.throttle_ms) for each in alice.worst
+        (each.broker, each.throttle_ms) for each in row.worst
     ]
 
 
-def test_a_busy_minute_is_not_stretched_for_long(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_busy_minute_is_not_stretched_for_long(of_a_week: dict[str, Row]) -> None:
     """A replay lets each request come at its time, however long the ones before it waited."""
-    usage = [
-        *(used(second, 1e6) for second in range(0, 168 * HOUR_S, 600)),
-        *(used(second, 6e6) for second in range(60, 120)),
-    ]
-    [alice] = gold_recommendation(
-        usage_rows(spark, tmp_path, usage),
-        frame_of(spark, GOLD_REPLAY, replayed("=1000000", 1e6, 0)),
-        frame_of(spark, SILVER_QUOTA_CONFIG),
-        Terms(),
-        {},
-        day=START.date(),
-    ).collect()
-    assert (4e6, "minute", 90.0) == (alice.quota, alice.decided_by, alice.worst_minute_s)
-    assert "the busiest minute would have taken 90 s" in alice.caveats
+    erin = of_a_week["erin"]
+    assert (4e6, "minute", 90.0) == (erin.quota, erin.decided_by, erin.worst_minute_s)
+    assert "the busiest minute would have taken 90 s" in erin.caveats
 
 
 def _recommended(row: Row) -> tuple[object, ...]:

@@ -1,6 +1,7 @@
 """Tenants' traces, replayed, with the advice that a person would give for each."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +18,7 @@ from usage_pipeline.replay.group import Asked, Group, Replay, Windows
 from usage_pipeline.replay.scenarios import IN_FORCE, sweep
 from usage_pipeline.tables.schemas import GOLD_REPLAY, SILVER_QUOTA_CONFIG
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 START: Final = datetime(2026, 1, 5, tzinfo=UTC)
 DAY_S: Final = 86_400
@@ -66,16 +67,63 @@ TRACES: Final[Mapping[str, Trace]] = {
 STORM_AT: Final = START + timedelta(days=5, hours=3)
 
 
-def rows_of(
-    trace: Trace, runs: Sequence[Sequence[int]], broker: int = 1
-) -> Iterator[dict[str, Any]]:
-    """The rows of GOLD_REPLAY, of runs of some days each."""
-    for days in runs:
-        of_days = {day: sorted(each for each in trace if each[0] // DAY_S == day) for day in days}
-        peak = max(map(peak_of, of_days.values()))
-        for day, requests in of_days.items():
-            for row in replayed(START.date() + timedelta(days=day), requests, peak):
-                yield {**row, "broker": broker}
+@dataclass(frozen=True)
+class Tenant:
+    """A tenant whose trace is judged.
+
+    Attributes:
+        trace: what the tenant sends to broker 1.
+        runs: the days of each run of the pipeline; all in one run if it is empty.
+        beside: what the tenant sends to broker 2.
+        throttled: how many of a row's requests were throttled.
+        users: who take turns, and share the quota of their client-id if there are several.
+        keeps: which rows of the replay there are.
+    """
+
+    trace: Trace
+    runs: Sequence[Sequence[int]] = ()
+    beside: Trace = ()
+    throttled: int = 0
+    users: Sequence[str] = ()
+    keeps: Callable[[dict[str, Any]], bool] = lambda _: True
+
+    def usage(self, name: str) -> Iterator[dict[str, Any]]:
+        """The rows of usage."""
+        users = self.users or [name]
+        for broker, requests in ((1, self.trace), (2, self.beside)):
+            for place, (second, nbytes) in enumerate(requests):
+                yield {
+                    "broker": broker,
+                    "user": users[place % len(users)],
+                    "client_id": "writer",
+                    "quota_type": "produce",
+                    "window_start": START + timedelta(seconds=second),
+                    "amount": float(nbytes),
+                    "events": 1,
+                    "throttled": self.throttled,
+                }
+
+    def replay(self, name: str) -> Iterator[dict[str, Any]]:
+        """The rows of GOLD_REPLAY."""
+        shared_by = "client-id=writer" if self.users else f"user={name}"
+        for broker, requests in ((1, self.trace), (2, self.beside)):
+            for days in self.runs or [range(last_day(self.trace) + 1)]:
+                for row in rows_of(requests, days) if requests else ():
+                    if self.keeps(row):
+                        yield {**row, "broker": broker, "entity": shared_by, "shared_by": shared_by}
+
+
+def last_day(trace: Trace) -> int:
+    """The last day with a request."""
+    return max(second for second, _ in trace) // DAY_S
+
+
+def rows_of(trace: Trace, days: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """The rows of GOLD_REPLAY of a run of some days."""
+    of_days = {day: sorted(each for each in trace if each[0] // DAY_S == day) for day in days}
+    peak = max(map(peak_of, of_days.values()))
+    for day, requests in of_days.items():
+        yield from replayed(START.date() + timedelta(days=day), requests, peak)
 
 
 def peak_of(requests: Trace) -> float:
@@ -102,8 +150,6 @@ def replayed(day: date, requests: Trace, peak: float) -> Iterator[dict[str, Any]
         yield {
             "dt": day,
             "quota_type": "produce",
-            "entity": "user=alice",
-            "shared_by": "user=alice",
             "algorithm": each.algorithm,
             "scenario": each.scenario.name,
             "quota": None if np.isnan(each.last) else each.last,
@@ -125,49 +171,43 @@ def replayed(day: date, requests: Trace, peak: float) -> Iterator[dict[str, Any]
 
 
 def recommended(
-    spark: SparkSession,
-    out: Path,
-    trace: Trace,
-    runs: Sequence[Sequence[int]] = (),
-    replays: Callable[[dict[str, Any]], bool] = lambda _: True,
-    *,
-    beside: Trace = (),
-    throttled: int = 0,
-    users: Sequence[str] = ("alice",),
-    config: Mapping[str, Any] | None = None,
-) -> Row:
-    """The recommendation, from runs of some days each, and those of their replays.
-
-    Users take turns, and share the quota of their client-id if there are several.
-    """
-    days = range(trace[0][0] // DAY_S, max(second for second, _ in trace) // DAY_S + 1)
-    runs = runs or [days]
-    usage = [
-        {
-            "broker": broker,
-            "user": users[place % len(users)],
-            "client_id": "writer",
-            "quota_type": "produce",
-            "window_start": START + timedelta(seconds=second),
-            "amount": float(nbytes),
-            "events": 1,
-            "throttled": throttled,
-        }
-        for broker, requests in ((1, trace), (2, beside))
-        for place, (second, nbytes) in enumerate(requests)
-    ]
-    replay = [*rows_of(trace, runs), *(rows_of(beside, runs, 2) if beside else ())]
-    if len(users) > 1:
-        replay = [{**row, "shared_by": "client-id=writer"} for row in replay]
-    (row,) = gold_recommendation(
+    spark: SparkSession, out: Path, tenants: Mapping[str, Tenant], *config: dict[str, Any]
+) -> dict[str, Row]:
+    """Entity -> its recommendation, for tenants whose traces have the same last day."""
+    (day,) = {last_day(tenant.trace) for tenant in tenants.values()}
+    usage = [row for name, tenant in tenants.items() for row in tenant.usage(name)]
+    replay = [row for name, tenant in tenants.items() for row in tenant.replay(name)]
+    rows = gold_recommendation(
         usage_rows(spark, out, usage),
-        frame_of(spark, GOLD_REPLAY, *filter(replays, replay)),
-        frame_of(spark, SILVER_QUOTA_CONFIG, *(() if config is None else (config,))),
+        frame_of(spark, GOLD_REPLAY, *replay),
+        frame_of(spark, SILVER_QUOTA_CONFIG, *config),
         Terms(),
         {},
-        day=START.date() + timedelta(days=days[-1]),
+        day=START.date() + timedelta(days=day),
     ).collect()
-    return row
+    return {row.entity: row for row in rows}
+
+
+def is_known(row: dict[str, Any]) -> bool:
+    """Whether a row is not of a candidate on the first day."""
+    return bool(row["scenario"] == "in force" or row["dt"] != START.date())
+
+
+@pytest.fixture(scope="module")
+def advice(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
+    """Name -> the recommendation for a tenant."""
+    tenants = {
+        **{name: Tenant(trace) for name, trace in TRACES.items()},
+        "on two brokers": Tenant(TRACES["retry storm"], beside=DAILY),
+        "throttled": Tenant(DAILY, throttled=1),
+        "a run each day": Tenant(TRACES["weekly job"], [[day] for day in DAYS]),
+        "not replayed": Tenant(TRACES["weekly job"], keeps=is_known),
+    }
+    rows: dict[str, Row] = {}
+    for day in {last_day(each.trace) for each in tenants.values()}:
+        of_day = {name: each for name, each in tenants.items() if last_day(each.trace) == day}
+        rows |= recommended(spark, tmp_path_factory.mktemp("usage"), of_day)
+    return {entity.removeprefix("user="): row for entity, row in rows.items()}
 
 
 @pytest.mark.parametrize(
@@ -190,8 +230,7 @@ def recommended(
     ],
 )
 def test_the_advice(
-    spark: SparkSession,
-    tmp_path: Path,
+    advice: Mapping[str, Row],
     *,
     name: str,
     bounds: tuple[float, float],
@@ -199,7 +238,7 @@ def test_the_advice(
     decided_by: str,
 ) -> None:
     """What would have waited is few and brief."""
-    row = recommended(spark, tmp_path, TRACES[name])
+    row = advice[name]
     assert None is row.refused
     assert bounds[0] <= row.quota <= bounds[1]
     assert max(row.throttled_share, row.throttled_amount_share) <= 0.01
@@ -210,9 +249,9 @@ def test_the_advice(
     assert (confidence == "high") == (row.caveats is None)
 
 
-def test_the_worst_moments_are_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_worst_moments_are_named(advice: Mapping[str, Row]) -> None:
     """With their times, so that a person recognizes the storm."""
-    row = recommended(spark, tmp_path, TRACES["retry storm"])
+    row = advice["retry storm"]
     (longest, *others) = row.worst
     assert (row.throttle_ms_max, 1) == (longest.throttle_ms, longest.broker)
     during = longest.at.astimezone(UTC) - STORM_AT
@@ -220,10 +259,9 @@ def test_the_worst_moments_are_named(spark: SparkSession, tmp_path: Path) -> Non
     assert [] == [each for each in others if each.throttle_ms > longest.throttle_ms]
 
 
-def test_of_two_brokers_the_busiest_decides(spark: SparkSession, tmp_path: Path) -> None:
+def test_of_two_brokers_the_busiest_decides(advice: Mapping[str, Row]) -> None:
     """A quota is the same on all brokers."""
-    busy = recommended(spark, tmp_path / "one", TRACES["retry storm"])
-    both = recommended(spark, tmp_path / "two", TRACES["retry storm"], beside=DAILY)
+    busy, both = advice["retry storm"], advice["on two brokers"]
     assert busy.quota == both.quota
     assert {1} == {each.broker for each in both.worst}
 
@@ -238,34 +276,29 @@ def test_two_tenants_with_one_client_id(spark: SparkSession, tmp_path: Path) -> 
         "valid_from": START,
     }
     trace = [(second + later, each) for second, each in steady(MB, DAYS) for later in (0, 1)]
-    row = recommended(spark, tmp_path, trace, users=("alice", "bob"), config=default)
+    both = {"both": Tenant(trace, users=("alice", "bob"))}
+    (row,) = recommended(spark, tmp_path, both, default).values()
     assert "client-id=writer" == row.entity
     assert 2 * MB <= row.quota <= 4 * MB
 
 
-def test_a_demand_that_was_throttled_is_unknown(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_demand_that_was_throttled_is_unknown(advice: Mapping[str, Row]) -> None:
     """The log has what was sent, and not what waited."""
-    row = recommended(spark, tmp_path, TRACES["steady"], throttled=1)
+    row = advice["throttled"]
     assert "low" == row.confidence
     assert row.caveats.startswith("100.0 % of the charges were throttled")
 
 
-def test_runs_of_a_day_each_advise_what_one_run_does(spark: SparkSession, tmp_path: Path) -> None:
+def test_runs_of_a_day_each_advise_what_one_run_does(advice: Mapping[str, Row]) -> None:
     """Each run tries candidates around its own peaks: six days without the job, two with it."""
-    trace = TRACES["weekly job"]
-    once = recommended(spark, tmp_path / "once", trace)
-    daily = recommended(spark, tmp_path / "daily", trace, [[day] for day in DAYS])
+    once, daily = advice["weekly job"], advice["a run each day"]
     assert once.quota == daily.quota
     assert once.throttled_share == daily.throttled_share
     assert once.throttle_ms_max == daily.throttle_ms_max
 
 
-def test_a_day_without_candidates_is_no_evidence(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_day_without_candidates_is_no_evidence(advice: Mapping[str, Row]) -> None:
     """It may be the day of the job: nobody knows what a quota would have done then."""
-
-    def but_one_day(row: dict[str, Any]) -> bool:
-        return bool(row["scenario"] == "in force" or row["dt"] != START.date())
-
-    row = recommended(spark, tmp_path, TRACES["weekly job"], replays=but_one_day)
+    row = advice["not replayed"]
     assert None is row.quota
     assert row.refused.startswith("1 of 8 days were replayed without candidates")

@@ -192,6 +192,7 @@ def test_a_stream_that_is_killed_equals_the_batch(
         streamed(spark, logs, anew)
 
 
+@pytest.mark.slow
 def test_batch_runs_continue_from_what_a_stream_wrote(spark: SparkSession, tmp_path: Path) -> None:
     """They read its newest requests, and never write its tables; it goes on after them."""
     logs, out = tmp_path / "logs", tmp_path / "tables"
