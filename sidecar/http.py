@@ -13,7 +13,7 @@ import socket
 import ssl
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
@@ -48,11 +48,13 @@ class Response:
         status: the status code, such as 200.
         reason: the reason phrase; "" if there is none.
         body: the body without its framing.
+        date: the header Date; "" without one.
     """
 
     status: int
     reason: str
     body: bytes
+    date: str = field(default="", compare=False)
 
 
 def failure_of(error: Exception, deadline_s: float) -> str:
@@ -136,7 +138,8 @@ class _Exchange:
                 self._body += event.data
             elif isinstance(event, h11.EndOfMessage) and self._head is not None:
                 reason = self._head.reason.decode("latin-1")
-                return Response(self._head.status_code, reason, bytes(self._body))
+                date = dict(self._head.headers).get(b"date", b"").decode("latin-1")
+                return Response(self._head.status_code, reason, bytes(self._body), date)
         # h11 would wait for the end of the first line, whatever it contains.
         first, _ = self._connection.trailing_data
         if self._head is None and not b"HTTP/".startswith(first[:5]):

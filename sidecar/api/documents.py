@@ -297,6 +297,8 @@ class ReaderDocument:
     Empty when the throttle is for all clients."""
     kafka_version: str | None
     """Its version of Kafka; null if an older jar does not report it."""
+    jar_version: str | None
+    """The version of its callback's jar; null if an older jar does not report it."""
 
 
 @described

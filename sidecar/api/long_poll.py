@@ -56,7 +56,8 @@ class LongPoll:
         generation, further = self._board.snapshot.generation, {}
         has_it = matches(sent.get("if-none-match", ""), self._board.etag)
         report_headers = (
-            sent.get(f"throttle-{each}", "") for each in ("reader", "refused", "scope", "kafka")
+            sent.get(f"throttle-{each}", "")
+            for each in ("reader", "refused", "scope", "kafka", "jar")
         )
         report = parse_report(*report_headers)
         reader, broker_id = None, parse_broker(sent.get("throttle-broker", ""))
@@ -158,7 +159,7 @@ _NAMES: Final = frozenset(
     (
         *(b"accept", b"if-none-match", b"prefer"),
         *(b"throttle-reader", b"throttle-refused", b"throttle-scope", b"throttle-broker"),
-        b"throttle-kafka",
+        *(b"throttle-kafka", b"throttle-jar"),
     )
 )
 

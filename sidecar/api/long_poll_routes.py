@@ -108,6 +108,7 @@ _HEADERS: Final = [
         "has an error for each.",
     ),
     _parameter("Throttle-Kafka", "With Throttle-Reader, the broker's version of Kafka."),
+    _parameter("Throttle-Jar", "With Throttle-Reader, the version of the callback's jar."),
     _parameter(
         "Throttle-Scope",
         "clients=PRINCIPAL/CLIENT_ID:BYTES,...: with Throttle-Reader, while a throttle is only for "

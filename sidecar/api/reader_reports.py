@@ -11,6 +11,7 @@ order,
 clients
   in scope, with the bytes that each has written during the throttle.
 - ``Throttle-Kafka: 4.3.1``: the broker's version of Kafka.
+- ``Throttle-Jar: 0.1.0``: the version of the callback's jar.
 - A callback that uses another sidecar sends ``Throttle-Broker: 1`` alone.
 
 Any other form is ignored, because a wrong report must not deprive a reader of the factor.
@@ -60,7 +61,9 @@ _INT_MAX: Final = 2**31 - 1
 """The largest node id of Kafka, and the largest size in Java."""
 
 
-def parse_report(text: str, refused: str = "", scope: str = "", kafka: str = "") -> Report | None:
+def parse_report(
+    text: str, refused: str = "", scope: str = "", kafka: str = "", jar: str = ""
+) -> Report | None:
     """Parse a callback's report; None when it has another form.
 
     Args:
@@ -68,6 +71,7 @@ def parse_report(text: str, refused: str = "", scope: str = "", kafka: str = "")
         refused: the header Throttle-Refused.
         scope: the header Throttle-Scope.
         kafka: the header Throttle-Kafka.
+        jar: the header Throttle-Jar.
     """
     found = _REPORT.fullmatch(text) if len(text) <= _LONGEST else None
     if found is None:
@@ -84,6 +88,7 @@ def parse_report(text: str, refused: str = "", scope: str = "", kafka: str = "")
         _refusals(refused),
         tuple(ScopedClient(*each) for each in _in_scope(scope)),
         kafka if _VERSION.fullmatch(kafka) else None,
+        jar if _VERSION.fullmatch(jar) else None,
     )
 
 

@@ -227,6 +227,7 @@ def reader_document(reader: Reader, wall: Wall) -> ReaderDocument:
         refused=_refusals_document(reader.report.refusals, reader.refusal_rates()),
         in_scope=_in_scope(reader),
         kafka_version=reader.report.kafka_version,
+        jar_version=reader.report.jar_version,
     )
 
 

@@ -14,6 +14,7 @@ sorted by time.
 
 import gzip
 import zlib
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -35,6 +36,7 @@ class HistoryReader:
     Attributes:
         folder: the folder of the histories.
         validity_s: how long a broker counts after its last line, in seconds.
+        latest_hours: how many of the last hours to read; None for all.
         damaged_lines: how many lines could not be read so far, because a crash cut them or because
             they have another form.
         first_damage: file, line and field of the first of them, and what is wrong; "" before one.
@@ -42,6 +44,7 @@ class HistoryReader:
 
     folder: Path
     validity_s: float
+    latest_hours: int | None = None
     damaged_lines: int = 0
     first_damage: str = ""
     _last_seen: dict[int, float] = field(default_factory=dict)
@@ -53,7 +56,7 @@ class HistoryReader:
             SidecarError: the folder or a file can't be read.
         """
         try:
-            for paths in hours(self.folder):
+            for paths in deque(hours(self.folder), self.latest_hours):
                 lines: dict[tuple[float, str], list[VolumeLine]] = {}
                 for at, line in self._lines(paths):
                     lines.setdefault((at, line.origin), []).append(line)

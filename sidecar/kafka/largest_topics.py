@@ -92,6 +92,13 @@ async def topics_by_log_dir(
     return await _described(admin, broker_id, timeout_s, _names_by_log_dir)
 
 
+async def partitions_by_log_dir(
+    admin: KafkaAdmin, broker_id: int, timeout_s: float
+) -> Mapping[str, int] | Failure:
+    """Reads log dir -> the number of partitions in it, without offline log dirs."""
+    return await _described(admin, broker_id, timeout_s, _partitions)
+
+
 async def _described(
     admin: KafkaAdmin, broker_id: int, timeout_s: float, read: Callable[[Response], T]
 ) -> T | Failure:
@@ -121,6 +128,14 @@ def _names(response: Response) -> set[str]:
 def _names_by_log_dir(response: Response) -> dict[str, frozenset[str]]:
     return {
         log_dir: frozenset(name for name, *_ in topics or ())
+        for error_code, log_dir, topics, *_ in log_dirs_in(response)
+        if not error_code and log_dir is not None
+    }
+
+
+def _partitions(response: Response) -> dict[str, int]:
+    return {
+        log_dir: sum(len(partitions) for _, partitions, _ in topics or ())
         for error_code, log_dir, topics, *_ in log_dirs_in(response)
         if not error_code and log_dir is not None
     }

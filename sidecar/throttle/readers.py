@@ -106,6 +106,7 @@ class Report:
         in_scope: the clients that the throttle is for, those that wrote most first; empty where the
             throttle is for all clients.
         kafka_version: the broker's version of Kafka; None if it did not report one.
+        jar_version: the version of the callback's jar; None if it did not report one.
     """
 
     broker_id: int
@@ -115,6 +116,7 @@ class Report:
     refusals: Refusals | None = None
     in_scope: tuple[ScopedClient, ...] = ()
     kafka_version: str | None = None
+    jar_version: str | None = None
 
 
 @dataclass(slots=True)

@@ -19,6 +19,7 @@ from kafka_lab.admin import Admin
 from kafka_lab.cluster import Cluster
 from kafka_lab.jars import DEFAULT_VERSION, jars, java
 from kafka_lab.traffic import Traffic
+from sidecar.cli.callback.jar import callback_jar, jar_version
 from sidecar.formats.cache_folder import cache_folder
 from sidecar.kafka.broker_configs import describe_broker_configs
 from sidecar.kafka.client.connection import dial
@@ -231,6 +232,7 @@ class TestKafka:
                 assert 0.0 == excluded.longest_throttle_s
                 (reader,) = (await daemon.get("/v1/readers"))["readers"]
                 assert node.version == reader["kafka_version"]
+                assert jar_version(callback_jar()) == reader["jar_version"]
                 assert [BEAN] == list(await beans(node, 0, "throttlesidecar:*"))
                 await node.occupy(0, 0, 0)
                 await daemon.decides(1.0)

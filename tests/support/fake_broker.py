@@ -24,6 +24,7 @@ from kio.index import load_payload_module
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
+from kio.static.primitive import i32
 
 API_VERSIONS = 18
 SASL_HANDSHAKE = 17
@@ -186,6 +187,7 @@ class FakeCluster:
         session_lifetime_ms: how long a login's session lasts; 0 is no end.
         answerers: further api keys -> the body of a broker's answer; see ``answer``.
         ssl_context: with it, the listeners speak TLS.
+        rights: the operations that the user may do on the cluster, as bits; by default not told.
         controller_id: who is named as the controller; None: the first broker.
     """
 
@@ -203,6 +205,7 @@ class FakeCluster:
     ssl_context: ssl.SSLContext | None = None
     cluster_id: str = "fake-cluster"
     host: str = "127.0.0.1"
+    rights: int = -(2**31)
     controller_id: int | None = None
     brokers: dict[int, FakeBroker] = field(default_factory=dict)
     answerers: dict[int, Callable[["FakeBroker", FakeRequest], bytes]] = field(default_factory=dict)
@@ -271,6 +274,7 @@ class FakeCluster:
                 cluster_id=self.cluster_id,
                 controller_id=next(iter(self.brokers)) if controller_id is None else controller_id,
                 brokers=tuple(listed),
+                cluster_authorized_operations=i32(self.rights),
             )
         )
 

@@ -275,6 +275,7 @@ REPORT = {
     "throttle_refused": "new_connection=30; stop_line=1; release=3; clients=etl/:34; logged=true",
     "throttle_scope": "clients=etl/a%20b:7",
     "throttle_kafka": "4.3.1",
+    "throttle_jar": "0.1.0",
 }
 
 
@@ -309,6 +310,7 @@ async def test_a_broker_that_reads(path: str) -> None:
             }
         ],
         "kafka_version": "4.3.1",
+        "jar_version": "0.1.0",
     }
     assert (await sidecar.get("/v1/readers")).json() == {"generation": 1, "readers": [reader]}
     await sidecar.get(path, if_none_match=etag, **REPORT)

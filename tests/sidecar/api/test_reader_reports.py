@@ -139,6 +139,7 @@ def test_no_text_breaks_it(text: str) -> None:
         ("4.3.1" + 50 * "1", None),
     ],
 )
-def test_the_version_of_kafka(text: str, version: str | None) -> None:
+def test_the_versions_of_kafka_and_of_the_jar(text: str, version: str | None) -> None:
     """Another form is no version, and the rest of the report counts."""
     assert Report(1, True, 2, kafka_version=version) == parse_report(REPORT, kafka=text)
+    assert Report(1, True, 2, jar_version=version) == parse_report(REPORT, jar=text)

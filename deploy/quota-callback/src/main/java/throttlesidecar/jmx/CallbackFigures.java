@@ -26,7 +26,11 @@ import throttlesidecar.throttling.Enforcement;
  * sidecar gets them in the headers of requests.
  */
 public final class CallbackFigures implements DynamicMBean {
-    private static final String KAFKA_VERSION = kafkaVersion();
+    /** Kafka's class for its version has moved, its file has not. */
+    private static final String KAFKA_VERSION = version("/kafka/kafka-version.properties");
+
+    private static final String JAR_VERSION = version(
+            "/META-INF/maven/throttlesidecar/throttle-sidecar-quota-callback/pom.properties");
 
     private final Integer nodeId;
     private final Enforcement enforcement;
@@ -121,6 +125,7 @@ public final class CallbackFigures implements DynamicMBean {
                             nodeId, figures.emergency, figures.tagSetsThrottled)
                             + (fault.equals("none") ? "" : "; fault=" + fault));
             headers.put("Throttle-Kafka", KAFKA_VERSION);
+            headers.put("Throttle-Jar", JAR_VERSION);
             if (connections.hasAuthorizer()) {
                 headers.put("Throttle-Refused", refusedHeader());
             }
@@ -132,11 +137,10 @@ public final class CallbackFigures implements DynamicMBean {
         return headers;
     }
 
-    /** The version of Kafka; "" if it is unknown. Kafka's class for it has moved, its file has not. */
-    private static String kafkaVersion() {
+    /** The version in a file on the class path; "" if it is unknown. */
+    private static String version(String path) {
         Properties versions = new Properties();
-        try (InputStream file =
-                CallbackFigures.class.getResourceAsStream("/kafka/kafka-version.properties")) {
+        try (InputStream file = CallbackFigures.class.getResourceAsStream(path)) {
             versions.load(file);
         } catch (IOException | RuntimeException unknown) {
             return "";

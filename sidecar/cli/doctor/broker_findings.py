@@ -1,0 +1,195 @@
+"""The findings about brokers: reached, ACLs, Kafka's version, callback, authorizer and jar.
+
+Brokers with the same finding share a row.
+
+Example: brokers 0 and 1 have no quota callback, and broker 2 reads its sidecar. The rows are
+("callback", "fail", "brokers 0, 1 have no quota callback ...") and ("callback", "ok", "broker 2
+reads a sidecar ...").
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from sidecar.cli.doctor.facts import Broker, Facts, NotKnown, Refused
+from sidecar.cli.doctor.verdicts import Finding
+
+CALLBACK: Final = "throttlesidecar.SidecarQuotaCallback"
+AUTHORIZER: Final = "throttlesidecar.SidecarAuthorizer"
+
+_INSTALL: Final = (
+    "run throttle-sidecar callback copy on it, add the two lines of docs/quota-callback.md to its"
+    " configuration, and restart it"
+)
+
+
+def broker_findings(facts: Facts) -> Iterator[Finding]:
+    """All of them."""
+    yield from _brokers(facts)
+    yield from _rights(facts)
+    yield from _kafka(facts)
+    yield from _shared([(each, callback(facts, each)) for each in facts.active])
+    is_needed = facts.rules.stop_line is not None or facts.by_volume
+    yield from _shared([(each, _authorizer(facts, each, is_needed)) for each in facts.active])
+    yield from _jars(facts)
+
+
+def _brokers(facts: Facts) -> Iterator[Finding]:
+    if facts.cluster is not None:
+        yield Finding("brokers", "fail", facts.cluster.why, "check the addresses and the network")
+        return
+    rows: list[tuple[Broker, Finding]] = []
+    for broker in facts.brokers:
+        row = Finding("brokers", "ok", "{are} reached from here")
+        if broker.fenced:
+            row = Finding("brokers", "warn", "{are} fenced", "start it, or see GET /v1/brokers")
+        elif broker.problem:
+            row = Finding("brokers", "fail", f"can't be read: {broker.problem}", "mend this first")
+        rows.append((broker, row))
+    yield from _shared(rows)
+
+
+def _rights(facts: Facts) -> Iterator[Finding]:
+    if isinstance(facts.rights, NotKnown):
+        yield Finding("ACLs", "not known", facts.rights.why, "mend the access to brokers first")
+        return
+    missing = {
+        "Describe": "the sidecar can't read volumes",
+        "DescribeConfigs": "brokers' settings can't be read, by this command either",
+    }
+    if facts.alters_quotas:
+        missing["AlterConfigs"] = "the sidecar can't set quotas"
+    for operation, effect in missing.items():
+        if operation in facts.rights:
+            continue
+        if operation != "Describe" and "Describe" not in facts.rights:
+            why = f"{operation} on the cluster, because Describe is missing"
+            yield Finding("ACLs", "not known", why, "grant Describe first")
+            continue
+        yield Finding(
+            "ACLs",
+            "fail" if operation != "DescribeConfigs" else "warn",
+            f"{operation} on the cluster is missing: {effect}",
+            _grant(facts, operation, "--cluster"),
+        )
+    if facts.topics is not None:
+        is_refused = isinstance(facts.topics, Refused)
+        yield Finding(
+            "ACLs",
+            "warn" if is_refused else "not known",
+            f"topics can't be described, so an emergency pauses all brokers: {facts.topics.why}",
+            _grant(facts, "Describe", "--topic '*'") if is_refused else "mend this first",
+        )
+    elif missing.keys() <= facts.rights:
+        # Without a topic there was nothing to describe.
+        tried = not isinstance(facts.partitions, NotKnown) and any(facts.partitions.values())
+        on_topics = ", and Describe on topics" if tried else ""
+        yield Finding("ACLs", "ok", f"{', '.join(missing)} on the cluster{on_topics}")
+
+
+def _grant(facts: Facts, operation: str, on: str) -> str:
+    if facts.is_strimzi:
+        return (
+            f"add {operation} on {on.strip('-')} to its KafkaUser (strimzi.extraAcls of the chart)"
+        )
+    return (
+        f"kafka-acls.sh --bootstrap-server {facts.target} --add --allow-principal"
+        f" User:{facts.principal} --operation {operation} {on}"
+    )
+
+
+def _kafka(facts: Facts) -> Iterator[Finding]:
+    rows = []
+    for broker in facts.active:
+        version = (facts.reader(broker.id) or {}).get("kafka_version")
+        row = Finding("Kafka", "not known", "{have} an unknown version", "reach it first")
+        if version:
+            row = Finding("Kafka", "ok", f"{{run}} Kafka {version}, by the callback")
+        elif broker.kafka:
+            row = Finding("Kafka", "ok", f"{{run}} Kafka {broker.kafka}, by Kafka's protocol")
+        rows.append((broker, row))
+    yield from _shared(rows)
+
+
+def callback(facts: Facts, broker: Broker) -> Finding:
+    """Whether a broker reads a sidecar, so that it throttles its producers."""
+    name, report = "callback", facts.reader(broker.id)
+    if report is None:
+        return _without_report(facts, broker)
+    if fault := report.get("fault"):
+        what = f"{{read}} a sidecar, but may not throttle all clients: fault {fault}"
+        return Finding(name, "fail", what, "docs/runbooks/KafkaThrottleCallbackFaulty.md")
+    if not report.get("waiting"):
+        seen = report.get("last_seen")
+        what = f"{{have}} read a sidecar at {seen}, but {{do}} not wait there now"
+        return Finding(name, "fail", what, "docs/runbooks/KafkaThrottleCallbackSilent.md")
+    return Finding(name, "ok", "{read} a sidecar, and {wait} there for changes")
+
+
+def _without_report(facts: Facts, broker: Broker) -> Finding:
+    name, where = "callback", ""
+    if not isinstance(broker.configs, NotKnown):
+        installed = broker.configs.get("client.quota.callback.class")
+        if not installed:
+            return Finding(name, "fail", "{have} no quota callback and {throttle} nobody", _INSTALL)
+        if installed != CALLBACK:
+            return Finding(name, "fail", f"{{have}} another quota callback: {installed}", _INSTALL)
+        where = "{have} the callback, but "
+    readers = [each for each in facts.answering if each.readers is not None]
+    none = f"{{have}} read none of the {len(readers)} sidecars that answered"
+    if len(readers) < max(len(facts.sidecars), len(facts.active)):
+        what = f"{where}{none}; perhaps {{read}} another one"
+        return Finding(name, "not known", what, "name every broker's sidecar by --sidecars")
+    return Finding(
+        name,
+        "fail",
+        f"{where}{none} in the last 10 minutes",
+        "check client.quota.callback.sidecar.url and the broker's log:"
+        " docs/runbooks/KafkaThrottleCallbackSilent.md",
+    )
+
+
+def _authorizer(facts: Facts, broker: Broker, is_needed: bool) -> Finding:
+    name, report = "authorizer", facts.reader(broker.id)
+    if report is not None and report.get("refused") is not None:
+        return Finding(name, "ok", "{have} the authorizer, which can refuse requests")
+    installed: str | None = None
+    if not isinstance(broker.configs, NotKnown):
+        installed = broker.configs.get("authorizer.class.name") or "none"
+    if installed == AUTHORIZER and report is None:
+        what = "{have} the authorizer by configuration; no report shows that it refuses"
+        return Finding(name, "not known", what, "mend the callback first")
+    if installed is None and report is None:
+        what = "{have} an unknown authorizer"
+        return Finding(name, "not known", what, "grant DescribeConfigs, or mend the callback")
+    what = f"{{do}} not have the sidecar's authorizer (there is {installed or 'perhaps another'})"
+    if is_needed:
+        effect = ", so a stop line and SIDECAR_THROTTLE_SCOPE=volume have no effect there"
+        return Finding(name, "fail", what + effect, "add the line of docs/refusal.md, and restart")
+    return Finding(name, "ok", f"{what}, which these settings do not need")
+
+
+def _jars(facts: Facts) -> Iterator[Finding]:
+    rows = []
+    for broker in facts.active:
+        report = facts.reader(broker.id)
+        row = Finding(
+            "jar", "not known", "{have} read no sidecar, so the jar's version is not seen"
+        )
+        if report is not None:
+            version = report.get("jar_version")
+            row = Finding("jar", "ok", f"{{have}} the jar {version}, as this program")
+            if version != facts.version:
+                reported = f"the jar {version}" if version else "a jar that reports no version"
+                what = f"{{have}} {reported}; this program is {facts.version}"
+                row = Finding("jar", "warn", what, "copy the jar again, and restart the broker")
+        rows.append((broker, row))
+    yield from _shared(rows)
+
+
+def _shared(rows: Iterable[tuple[Broker, Finding]]) -> Iterator[Finding]:
+    """One finding for all brokers with the same; {have} is their verb."""
+    alike: dict[Finding, list[int]] = {}
+    for broker, row in rows:
+        alike.setdefault(row, []).append(broker.id)
+    for row, ids in alike.items():
+        yield row.of(ids)

@@ -1,0 +1,207 @@
+"""What ``doctor`` was able to see: one value, from which all findings follow.
+
+Each part was read by itself, within its own deadline. A part that could not be read is a
+``NotKnown`` with the reason, so that a finding never says more than was seen.
+
+Example: without DESCRIBE_CONFIGS on the cluster, ``Broker.configs`` is ``NotKnown("broker 1:
+DescribeConfigs returned ...")``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from sidecar.throttle.rules import Rules
+from sidecar.throttle.schedule import Timing
+
+
+@dataclass(frozen=True, slots=True)
+class NotKnown:
+    """Why something could not be seen: a sentence without its full stop."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused(NotKnown):
+    """Something that an ACL which is missing hides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A broker of the cluster's list.
+
+    Attributes:
+        id: the node id.
+        problem: why it can't be read from here; "" if it answers.
+        fenced: whether it is fenced.
+        configs: its configuration as far as it was asked for.
+        kafka: the versions that it may have by Kafka's protocol; "" if that is not known.
+    """
+
+    id: int
+    problem: str = ""
+    fenced: bool = False
+    configs: Mapping[str, str | None] | NotKnown = NotKnown("it was not asked")
+    kafka: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A volume as last read.
+
+    Attributes:
+        limit_bytes: the available bytes at which it violates the limit.
+        stop_line_bytes: the same for the stop line; None without one.
+        rate: the highest fill rate that is known, bytes/s; None if none is.
+        rate_by: where that rate comes from, which follows "by".
+    """
+
+    broker_id: int
+    log_dir: str
+    total_bytes: int
+    available_bytes: int
+    limit_bytes: float
+    stop_line_bytes: float | None = None
+    rate: float | None = None
+    rate_by: str = ""
+
+    def __str__(self) -> str:
+        return f"broker {self.broker_id} {self.log_dir}"
+
+
+TokenState = Literal["accepted", "refused", "not set here", "not set there"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecar:
+    """A running sidecar.
+
+    Attributes:
+        address: where it was asked.
+        problem: why there is no answer; "" with one.
+        version: its version; "" if it did not tell.
+        factor: its answer of /v1/throttle-factor.
+        failure: why its last poll failed, or it could not read a broker; "" if it read all.
+        limits: its answer of /v1/quota-factors; None if it gave none.
+        readers: its readers of /v1/readers; None if it gave none.
+        started: when its process started, epoch seconds as it writes them; "" if unknown.
+        clock_ahead_s: how far its clock is ahead of this machine's, to a second; None if unknown.
+        token: whether it accepts the token of these settings.
+    """
+
+    address: str
+    problem: str = ""
+    version: str = ""
+    factor: Mapping[str, Any] = field(default_factory=dict)
+    failure: str = ""
+    limits: Mapping[str, Any] | None = None
+    readers: tuple[Mapping[str, Any], ...] | None = None
+    started: str = ""
+    clock_ahead_s: float | None = None
+    token: TokenState | NotKnown = NotKnown("it was not asked")
+
+
+@dataclass(frozen=True, slots=True)
+class Alerts:
+    """What Prometheus has.
+
+    Attributes:
+        missing: the alerts that it has not loaded.
+        scraped: how many sidecars of any cluster it scrapes.
+    """
+
+    missing: frozenset[str]
+    scraped: int
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All of it.
+
+    Attributes:
+        version: of this program.
+        target: the addresses of brokers and the login's file, for commands.
+        principal: the user in ACLs, for commands.
+        is_strimzi: whether ACLs belong in Strimzi's KafkaUser.
+        rules: limit, stop line and soft limit by these settings.
+        timing: the interval, and the times that follow from it.
+        horizon_s: how long the space between soft limit and limit should last, seconds.
+        away_s: how long until somebody frees space, seconds.
+        observes: whether these settings are for observe mode.
+        by_volume: whether these settings throttle only producers of a full volume.
+        alters_quotas: whether these settings let the sidecar set quotas in Kafka.
+        remarks: notices about the settings, and lines that fit no volume.
+        file_problems: files without which "run" does not start.
+        state_file: the path of the state file; None without one.
+        state_problem: what is wrong with its place; "" if nothing is.
+        cluster: None if the brokers could be listed; otherwise why not.
+        cluster_id: the id of the cluster that was listed; None if it is not known.
+        brokers: the brokers by id.
+        rights: the user's operations on the cluster.
+        topics: None if the user may describe all topics of a broker; otherwise why not.
+        volumes: the volumes that were read.
+        partitions: (broker, log dir) -> its partitions, for the broker with the least room.
+        sidecars: the sidecars that were asked.
+        alerts: what Prometheus has.
+    """
+
+    version: str
+    target: str
+    principal: str
+    rules: Rules
+    timing: Timing
+    is_strimzi: bool = False
+    horizon_s: float = 1800.0
+    away_s: float = 28_800.0
+    observes: bool = False
+    by_volume: bool = False
+    alters_quotas: bool = False
+    remarks: tuple[str, ...] = ()
+    file_problems: tuple[str, ...] = ()
+    state_file: str | None = None
+    state_problem: str = ""
+    cluster: NotKnown | None = None
+    cluster_id: str | None = None
+    brokers: tuple[Broker, ...] = ()
+    rights: frozenset[str] | NotKnown = NotKnown("no broker was asked")
+    topics: NotKnown | None = None
+    volumes: tuple[Volume, ...] = ()
+    partitions: Mapping[tuple[int, str], int] | NotKnown = NotKnown("no broker was asked")
+    sidecars: tuple[Sidecar, ...] = ()
+    alerts: Alerts | NotKnown = NotKnown("no Prometheus was named")
+
+    @property
+    def active(self) -> tuple[Broker, ...]:
+        """The brokers that are not fenced."""
+        return tuple(broker for broker in self.brokers if not broker.fenced)
+
+    @property
+    def answering(self) -> tuple[Sidecar, ...]:
+        """The sidecars that answered."""
+        return tuple(sidecar for sidecar in self.sidecars if not sidecar.problem)
+
+    @property
+    def filling(self) -> tuple[tuple[Volume, float], ...]:
+        """The volumes that are known to fill, with their rates, bytes/s."""
+        return tuple((each, each.rate) for each in self.volumes if each.rate and each.rate > 0.0)
+
+    def reader(self, broker_id: int) -> Mapping[str, Any] | None:
+        """The report of a broker's callback to the sidecar where it waits; None without one."""
+        reports = [
+            report
+            for sidecar in self.answering
+            for report in sidecar.readers or ()
+            if report.get("broker_id") == broker_id
+        ]
+        return max(reports, key=_freshness, default=None)
+
+    @property
+    def observe_only(self) -> bool:
+        """Whether no sidecar enforces, as far as they answer."""
+        enforcing = [each for each in self.answering if each.factor.get("shadow") is None]
+        return self.observes or bool(self.answering and not enforcing)
+
+
+def _freshness(report: Mapping[str, Any]) -> tuple[bool, str]:
+    return bool(report.get("waiting")), str(report.get("last_seen"))

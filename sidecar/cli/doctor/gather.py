@@ -1,0 +1,366 @@
+"""Gathers the facts of brokers, files, sidecars and Prometheus, each within its own deadline.
+
+Example: a broker hangs, and Prometheus is down. After 10 s the facts have the other brokers, the
+sidecars, and a ``NotKnown`` for each of the two.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, TypeVar
+
+from sidecar import __version__
+from sidecar.cli.doctor.facts import Alerts, Broker, Facts, NotKnown, Refused, Volume
+from sidecar.cli.doctor.sidecars import ask_prometheus, ask_sidecars, volumes_of
+from sidecar.cli.doctor.volume_findings import RETENTION
+from sidecar.cli.sidecar_client import Address, parse_address
+from sidecar.clock import SteadyClock
+from sidecar.daemon.start_files import check_state_folder, read_start_files, token_of
+from sidecar.errors import SettingsError, SidecarError
+from sidecar.history.reader import HistoryReader
+from sidecar.kafka import KafkaVolumeSource
+from sidecar.kafka.broker_configs import Configs, describe_broker_configs
+from sidecar.kafka.cluster_rights import ClusterRights, cluster_rights
+from sidecar.kafka.fed_brokers import fed_brokers
+from sidecar.kafka.largest_topics import partitions_by_log_dir
+from sidecar.peers.addresses import Addresses
+from sidecar.settings import KafkaAdmin, Loaded, Settings
+from sidecar.status.runbooks import names as runbooks
+from sidecar.status.strimzi import evidence
+from sidecar.throttle.fold import fold_in
+from sidecar.throttle.memory import Memory
+from sidecar.throttle.misfits import misfits, sentences
+from sidecar.throttle.rules import Rules
+from sidecar.throttle.schedule import Timing
+from sidecar.volumes import Failure, FailureKind, Observation, Reading
+
+DEADLINE_S: Final = 10.0
+_CONFIGS: Final = ("client.quota.callback.class", "authorizer.class.name", *RETENTION)
+_NO_ALERT: Final = {"KAFKA-20746"}
+_HISTORY_HOURS: Final = 7 * 24
+
+T = TypeVar("T")
+
+Results = Mapping[int, T | Failure] | Failure
+"""The results of brokers by id; a failure if the brokers could not be listed."""
+
+Place = tuple[int, str]
+"""A broker's id and the path of a log dir."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line says.
+
+    Attributes:
+        sidecars: the sidecars to ask.
+        prometheus: the address of Prometheus; None asks none.
+        away_s: how long until somebody frees space, seconds.
+        watch_s: how far the two polls are apart, seconds.
+    """
+
+    sidecars: tuple[Address, ...]
+    prometheus: str | None
+    away_s: float
+    watch_s: float
+
+
+async def gather(loaded: Loaded, options: Options) -> Facts:
+    """Gather everything; ``loaded`` has valid settings with brokers and a limit."""
+    settings, admin = loaded.settings, loaded.settings.kafka_admin
+    limit = settings.limit
+    if admin is None or limit is None:
+        raise SettingsError(("nothing to examine: brokers or a limit are not set",))
+    facts = _of_files(loaded, admin, options)
+    asked = tuple(dict.fromkeys((*options.sidecars, *await _peers(settings))))
+    token = _token(settings)
+    async with asyncio.TaskGroup() as group:
+        polls = group.create_task(_poll_twice(admin, facts.timing.deadline_s, options.watch_s))
+        rights = group.create_task(_guarded(cluster_rights(admin, DEADLINE_S)))
+        configs = group.create_task(
+            _guarded(describe_broker_configs(admin, None, _CONFIGS, DEADLINE_S))
+        )
+        sidecars = group.create_task(asyncio.to_thread(ask_sidecars, asked, token, time.time))
+        alerts = group.create_task(asyncio.to_thread(_ask_prometheus, options.prometheus))
+        history = group.create_task(asyncio.to_thread(_history_rates, settings))
+        own = group.create_task(asyncio.to_thread(_own_rates, options.sidecars))
+    facts = replace(facts, sidecars=sidecars.result(), alerts=alerts.result()[0])
+    first, last = polls.result()
+    if isinstance(last, Failure):
+        return replace(facts, cluster=NotKnown(last.message), rights=NotKnown(last.message))
+    rates = (
+        (history.result(), "the history of up to 7 days"),
+        (alerts.result()[1], "Prometheus, the highest 5 min of 7 days"),
+        (own.result(), "the sidecar, now"),
+        (
+            {} if isinstance(first, Failure) else _rates_between(first, last),
+            f"two polls {options.watch_s:g} s apart",
+        ),
+    )
+    volumes = tuple(_volumes(last, settings, rates))
+    facts = replace(
+        facts,
+        cluster_id=None if last.membership is None else last.membership.cluster_id,
+        is_strimzi=_is_strimzi(settings, admin, last),
+        brokers=tuple(_brokers(last, rights.result(), configs.result())),
+        rights=_operations(rights.result()),
+        volumes=volumes,
+        remarks=(*facts.remarks, *_misfits(last, settings.rules)),
+        state_problem=facts.state_problem or _on_volume(settings, volumes),
+    )
+    if not volumes:
+        return facts
+    nearest = min(volumes, key=lambda each: each.available_bytes - each.limit_bytes)
+    partitions, topics = await asyncio.gather(
+        _guarded(partitions_by_log_dir(admin, nearest.broker_id, DEADLINE_S)),
+        _guarded(fed_brokers(admin, nearest.broker_id, DEADLINE_S)),
+    )
+    return replace(
+        facts,
+        partitions=NotKnown(partitions.message)
+        if isinstance(partitions, Failure)
+        else {(nearest.broker_id, log_dir): count for log_dir, count in partitions.items()},
+        topics=_unseen(topics) if isinstance(topics, Failure) else None,
+    )
+
+
+async def _guarded(reading: Awaitable[T | Failure]) -> T | Failure:
+    """Turn files that can't be read, and a deadline that was missed, into a failure."""
+    try:
+        async with asyncio.timeout(2 * DEADLINE_S):
+            return await reading
+    except SettingsError as error:
+        return Failure(FailureKind.TLS, str(error))
+    except TimeoutError:
+        return Failure(FailureKind.TIMEOUT, f"no answer within {2 * DEADLINE_S:g} s")
+
+
+def _of_files(loaded: Loaded, admin: KafkaAdmin, options: Options) -> Facts:
+    settings = loaded.settings
+    problems: tuple[str, ...] = ()
+    try:
+        read_start_files(settings)
+    except SettingsError as error:
+        problems = error.problems
+    state, state_problem = settings.state_file, ""
+    if state is not None:
+        try:
+            check_state_folder(state)
+        except SettingsError as error:
+            problems = (*problems, *error.problems)
+        if not os.access(state if state.exists() else state.parent, os.W_OK):
+            state_problem = f"SIDECAR_STATE_FILE: this user can't write {state}"
+    return Facts(
+        version=__version__,
+        target=_target(admin),
+        principal=admin.sasl_username or "NAME",
+        rules=settings.rules,
+        timing=Timing(settings.check_interval_s or 60.0, settings.check_interval_minimum_s),
+        horizon_s=settings.throttle_horizon,
+        away_s=options.away_s,
+        observes=settings.mode == "observe",
+        by_volume=settings.scope == "volume",
+        alters_quotas=settings.quota_source is not None,
+        remarks=loaded.notices,
+        file_problems=problems,
+        state_file=None if state is None else str(state),
+        state_problem=state_problem,
+    )
+
+
+def _target(admin: KafkaAdmin) -> str:
+    login = "" if admin.security_protocol == "PLAINTEXT" else " --command-config admin.properties"
+    return ",".join(map(str, admin.bootstrap_servers)) + login
+
+
+def _is_strimzi(settings: Settings, admin: KafkaAdmin, seen: Observation) -> bool:
+    active = {} if seen.membership is None else seen.membership.active
+    found = evidence(active, [each.host for each in admin.bootstrap_servers])
+    return settings.platform == "strimzi" or (settings.platform == "auto" and bool(found))
+
+
+async def _peers(settings: Settings) -> list[Address]:
+    """The sidecars of SIDECAR_PEERS; a name may stand for several."""
+    names = Addresses(settings.peers, time.monotonic)
+    await names.look_up()
+    found = []
+    for each in names.known:
+        address = parse_address(each.url)
+        if each.ip is not None and address.scheme == "http":
+            # With https, the certificate is for the name.
+            address = replace(address, host=each.ip)
+        found.append(address)
+    return found
+
+
+def _token(settings: Settings) -> str | None:
+    try:
+        return token_of(settings)
+    except SettingsError:
+        # It is a finding of its own.
+        return None
+
+
+def _on_volume(settings: Settings, volumes: Iterable[Volume]) -> str:
+    """Why the state file may be on a data volume, as far as this machine has that log dir."""
+    state = settings.state_file
+    if state is None:
+        return ""
+    for volume in volumes:
+        try:
+            same = Path(volume.log_dir).stat().st_dev == state.parent.stat().st_dev
+        except OSError:
+            continue
+        if same:
+            return f"SIDECAR_STATE_FILE: {state} is on the file system of {volume}"
+    return ""
+
+
+async def _poll_twice(
+    admin: KafkaAdmin, timeout_s: float, apart_s: float
+) -> tuple[Observation | Failure, Observation | Failure]:
+    clock = SteadyClock()
+    try:
+        async with KafkaVolumeSource(admin, clock=clock.now) as source:
+            first = await source.observe(None, timeout_s)
+            if isinstance(first, Failure):
+                return first, first
+            await asyncio.sleep(apart_s)
+            return first, await source.observe(None, timeout_s)
+    except SettingsError as error:
+        failure = Failure(FailureKind.TLS, str(error))
+        return failure, failure
+
+
+def _brokers(
+    seen: Observation,
+    rights: Results[ClusterRights],
+    configs: Results[Configs],
+) -> Iterable[Broker]:
+    membership = seen.membership
+    if membership is None:
+        return
+    for broker_id in sorted({*membership.active, *(membership.fenced or {})}):
+        answer = seen.answers.get(broker_id)
+        found = _one(rights, broker_id)
+        values = _one(configs, broker_id)
+        yield Broker(
+            broker_id,
+            problem=answer.message if isinstance(answer, Failure) else "",
+            fenced=broker_id not in membership.active,
+            configs=NotKnown(values.message) if isinstance(values, Failure) else values,
+            kafka=found.kafka if isinstance(found, ClusterRights) else "",
+        )
+
+
+def _unseen(failure: Failure) -> NotKnown:
+    is_refused = failure.kind is FailureKind.AUTHORIZATION
+    return Refused(failure.message) if is_refused else NotKnown(failure.message)
+
+
+def _one(results: Results[T], broker_id: int) -> T | Failure:
+    """A broker's result, or the failure of all."""
+    if isinstance(results, Failure):
+        return results
+    return results.get(broker_id) or Failure(FailureKind.CONNECT, "it was not asked")
+
+
+def _operations(rights: Results[ClusterRights]) -> frozenset[str] | NotKnown:
+    """What all brokers that answered allow."""
+    if isinstance(rights, Failure):
+        return NotKnown(rights.message)
+    told = [each for each in rights.values() if isinstance(each, ClusterRights)]
+    if not told:
+        failures = {each.message for each in rights.values() if isinstance(each, Failure)}
+        return NotKnown("; ".join(sorted(failures)))
+    found = [each.operations for each in told if each.operations is not None]
+    return frozenset.intersection(*found) if found else NotKnown("no broker tells the ACLs")
+
+
+def _misfits(seen: Observation, rules: Rules) -> Iterable[str]:
+    memory = fold_in(Memory(), seen, rules)
+    return [*sentences(misfits(memory.volumes(), rules))]
+
+
+def _volumes(
+    seen: Observation, settings: Settings, rates: Sequence[tuple[Mapping[Place, float], str]]
+) -> Iterable[Volume]:
+    limit, line = settings.rules.required_limit, settings.stop_line
+    for reading in seen.answers.values():
+        if isinstance(reading, Failure):
+            continue
+        for volume in reading.volumes:
+            place = volume.broker_id, volume.log_dir
+            known = [(found[place], by) for found, by in rates if place in found]
+            rate, by = max(known, default=(None, ""), key=lambda each: each[0])
+            yield Volume(
+                *place,
+                volume.total_bytes,
+                volume.available_bytes,
+                limit.judge(volume).threshold_bytes,
+                None if line is None else line.judge(volume).threshold_bytes,
+                rate,
+                by,
+            )
+
+
+def _rates_between(first: Observation, last: Observation) -> dict[Place, float]:
+    """(broker, log dir) -> the fill rate between two polls."""
+    before = {
+        (volume.broker_id, volume.log_dir): (reading.read_at, volume.available_bytes)
+        for reading in first.answers.values()
+        if isinstance(reading, Reading)
+        for volume in reading.volumes
+    }
+    rates = {}
+    for reading in last.answers.values():
+        if isinstance(reading, Failure):
+            continue
+        for volume in reading.volumes:
+            place = volume.broker_id, volume.log_dir
+            if place in before and (seconds := reading.read_at - before[place][0]) > 0:
+                rates[place] = (before[place][1] - volume.available_bytes) / seconds
+    return rates
+
+
+def _history_rates(settings: Settings) -> dict[Place, float]:
+    """(broker, log dir) -> the highest fill rate over an interval in the volume history."""
+    folder = settings.history_dir
+    rates: dict[Place, float] = {}
+    if folder is None:
+        return rates
+    begun: dict[Place, tuple[float, int]] = {}
+    try:
+        reader = HistoryReader(folder, settings.validity_s, _HISTORY_HOURS)
+        for seen in reader.observations():
+            for reading in seen.answers.values():
+                for volume in reading.volumes if isinstance(reading, Reading) else ():
+                    place = volume.broker_id, volume.log_dir
+                    at, available = begun.get(place, (seen.observed_at, volume.available_bytes))
+                    begun.setdefault(place, (at, available))
+                    if (seconds := seen.observed_at - at) >= settings.check_interval_s > 0:
+                        rate = (available - volume.available_bytes) / seconds
+                        rates[place] = max(rate, rates.get(place, rate))
+                        begun[place] = seen.observed_at, volume.available_bytes
+    except SidecarError:
+        # Without a history the other rates count.
+        return {}
+    return rates
+
+
+def _own_rates(sidecars: Sequence[Address]) -> dict[Place, float]:
+    """(broker, log dir) -> the fill rate by the first sidecar, which sees all brokers."""
+    return {
+        (each.get("broker_id", -1), each.get("log_dir", "")): float(rate)
+        for each in (volumes_of(sidecars[0]) if sidecars else ())
+        if isinstance(rate := each.get("fill_bytes_per_second"), int | float)
+    }
+
+
+def _ask_prometheus(url: str | None) -> tuple[Alerts | NotKnown, dict[Place, float]]:
+    if url is None:
+        return NotKnown("whether alerts are loaded: no Prometheus was named"), {}
+    return ask_prometheus(url, {*runbooks()} - _NO_ALERT)
