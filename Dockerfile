@@ -22,15 +22,17 @@ RUN mvn --quiet --batch-mode compiler:compile jar:jar \
 
 FROM ${BASE} AS packages
 WORKDIR /project
+# With requirements-extras.txt, the image has the packages for AWS_MSK_IAM and PKCS12 stores.
+ARG REQUIREMENTS=requirements.txt
 # Two environments: one whose pip builds and installs, and the one that is copied, without pip.
 RUN python3.11 -m venv /build && python3.11 -m venv --without-pip /opt/throttle-sidecar
-COPY requirements-build.txt requirements.txt ./
+COPY requirements-build.txt requirements.txt requirements-extras.txt ./
 RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \
     /build/bin/pip install --quiet --disable-pip-version-check --no-cache-dir --require-hashes \
         --requirement requirements-build.txt \
     && /build/bin/pip --python /opt/throttle-sidecar/bin/python install --quiet --no-cache-dir \
         --disable-pip-version-check --only-binary :all: --no-compile --require-hashes \
-        --requirement requirements.txt
+        --requirement "${REQUIREMENTS}"
 COPY LICENSE README.md hatch_build.py pyproject.toml ./
 COPY docs/runbooks docs/runbooks
 COPY sidecar sidecar

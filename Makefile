@@ -246,6 +246,8 @@ OF_PROJECT := --no-emit-package throttle-sidecar pyproject.toml kafka_lab/pyproj
 AS_DEV := --constraint requirements-dev.txt
 lock: $(INSTALLED)
 	$(LOCK) pyproject.toml -o requirements.txt
+	$(LOCK) --constraint requirements.txt --extra aws --extra java-stores pyproject.toml \
+	    -o requirements-extras.txt
 	$(LOCK) $(OF_PROJECT) usage_pipeline/pyproject.toml --group dev -o requirements-dev.txt
 	$(LOCK) $(AS_DEV) --group pyproject.toml:build -o requirements-build.txt
 	$(LOCK) $(AS_DEV) $(OF_PROJECT) -o requirements-demo.txt
@@ -264,7 +266,7 @@ tools-clients:
 
 tools-test-all:
 	tools/prerequisites python java mvn curl promtool buildah debootstrap systemd-analyze go chromium \
-	    rsyslogd
+	    rsyslogd krb5kdc
 
 # One environment, filled as far as a command needs it. The locks agree in every version, so the larger
 # steps add to the smaller ones; who has all of them waits for none. Packages are compiled when they are

@@ -86,7 +86,9 @@ def load_kafka_admin(options: KafkaOptions) -> "KafkaAdmin":
             "give either --bootstrap-server and --command-config, or the daemon's settings"
             " (--config, --properties)"
         )
-    admin, notices = read_command_config(options.bootstrap_server, options.command_config)
+    admin, notices = read_command_config(
+        options.bootstrap_server, options.command_config, os.environ
+    )
     for notice in notices:
         click.echo(f"Note: {notice}", err=True)
     return admin

@@ -16,11 +16,18 @@ _SECURITY = "org.apache.kafka.common.security."
 PLAIN = _SECURITY + "plain.PlainLoginModule"
 SCRAM = _SECURITY + "scram.ScramLoginModule"
 OAUTHBEARER = _SECURITY + "oauthbearer.OAuthBearerLoginModule"
+KERBEROS = "com.sun.security.auth.module.Krb5LoginModule"
+IAM = "software.amazon.msk.auth.iam.IAMLoginModule"
 
 _OPTIONS = {
     PLAIN: frozenset({"username", "password"}),
     SCRAM: frozenset({"username", "password"}),
     OAUTHBEARER: frozenset({"clientId", "clientSecret", "scope"}),
+    KERBEROS: frozenset(
+        {"keyTab", "principal", "serviceName", "useKeyTab", "storeKey", "doNotPrompt"}
+        | {"useTicketCache", "renewTGT", "refreshKrb5Config", "isInitiator", "debug"}
+    ),
+    IAM: frozenset(),
 }
 _FLAGS = frozenset({"required", "requisite", "sufficient", "optional"})
 _TOKEN = re.compile(
@@ -66,6 +73,8 @@ def _options(tokens: list[_Token], known: frozenset[str]) -> dict[str, str]:
         match tokens[:3]:
             case [(name, False), ("=", True), (value, False)]:
                 if name not in known:
+                    if not known:
+                        raise ValueError("may have no options: AWS's variables and files count")
                     raise ValueError(f"may only have the options {', '.join(sorted(known))}")
                 options[name] = value
                 tokens = tokens[3:]

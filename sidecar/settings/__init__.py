@@ -2,6 +2,7 @@
 
 from sidecar.formats.addresses import HostPort
 from sidecar.settings.again import need_restart, read_again, secret_files, with_former
+from sidecar.settings.convert import token_path
 from sidecar.settings.keys import SettingRow
 from sidecar.settings.loader import (
     examine,
@@ -29,5 +30,6 @@ __all__ = [
     "read_daemon_admin",
     "read_daemon_values",
     "secret_files",
+    "token_path",
     "with_former",
 ]

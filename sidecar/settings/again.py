@@ -34,6 +34,7 @@ _FROM_SETTINGS: Final = (
     *_CREDENTIALS,
     "ssl_truststore_location",
     "ssl_truststore_certificates",
+    "ssl_truststore_password",
     "settings_files",
 )
 """What is used of a settings file that has changed."""

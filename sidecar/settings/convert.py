@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import unquote, urlsplit
 
 from pydantic import SecretStr
 
@@ -164,6 +165,23 @@ def choice(*options: str) -> Callable[[object], str]:
 def url(raw: object) -> str:
     """Read an http or https URL."""
     return check_url(text(raw))
+
+
+def token_url(raw: object) -> str:
+    """Read an http or https URL, or the file URL of an absolute path, as in the Java client."""
+    value = text(raw)
+    if not value.lower().startswith("file:"):
+        return check_url(value)
+    if not token_path(value).startswith("/"):
+        raise ValueError(f"{shown(raw)} is not file:// and an absolute path")
+    return value
+
+
+def token_path(url: str) -> str:
+    """Return the path of a file URL; "" for http and https, and for a file of another host."""
+    parts = urlsplit(url)
+    is_here = parts.scheme == "file" and parts.netloc in {"", "localhost"}
+    return unquote(parts.path) if is_here else ""
 
 
 def folder_url(raw: object) -> str:

@@ -16,7 +16,7 @@ metadata.cluster.check.enable metadata.max.age.ms metadata.recovery.rebootstrap.
 metadata.recovery.strategy metric.reporters metrics.num.samples metrics.recording.level
 metrics.sample.window.ms receive.buffer.bytes reconnect.backoff.max.ms reconnect.backoff.ms
 request.timeout.ms retries retry.backoff.max.ms retry.backoff.ms sasl.kerberos.kinit.cmd
-sasl.kerberos.min.time.before.relogin sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter
+sasl.kerberos.min.time.before.relogin sasl.kerberos.ticket.renew.jitter
 sasl.kerberos.ticket.renew.window.factor sasl.login.connect.timeout.ms sasl.login.read.timeout.ms
 sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds
 sasl.login.refresh.window.factor sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms
@@ -25,7 +25,7 @@ sasl.oauthbearer.allow.unverified.issuer sasl.oauthbearer.assertion.algorithm
 sasl.oauthbearer.assertion.claim.aud sasl.oauthbearer.assertion.claim.exp.seconds
 sasl.oauthbearer.assertion.claim.iss sasl.oauthbearer.assertion.claim.jti.include
 sasl.oauthbearer.assertion.claim.nbf.seconds sasl.oauthbearer.assertion.claim.sub
-sasl.oauthbearer.assertion.file sasl.oauthbearer.assertion.private.key.file
+sasl.oauthbearer.assertion.private.key.file
 sasl.oauthbearer.assertion.private.key.passphrase sasl.oauthbearer.assertion.template.file
 sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience
 sasl.oauthbearer.expected.issuer sasl.oauthbearer.header.urlencode
@@ -39,12 +39,16 @@ ssl.secure.random.implementation ssl.trustmanager.algorithm
 _OAUTH = "org.apache.kafka.common.security.oauthbearer."
 _LOGIN = "OAuthBearerLoginCallbackHandler"
 _CLASSES = {
-    "sasl.client.callback.handler.class": {f"{_OAUTH}OAuthBearerSaslClientCallbackHandler"},
+    "sasl.client.callback.handler.class": {
+        f"{_OAUTH}OAuthBearerSaslClientCallbackHandler",
+        "software.amazon.msk.auth.iam.IAMClientCallbackHandler",
+    },
     "sasl.login.callback.handler.class": {f"{_OAUTH}{_LOGIN}", f"{_OAUTH}secured.{_LOGIN}"},
     "sasl.login.class": set[str](),
     "sasl.oauthbearer.jwt.retriever.class": {
         f"{_OAUTH}DefaultJwtRetriever",
         f"{_OAUTH}ClientCredentialsJwtRetriever",
+        f"{_OAUTH}FileJwtRetriever",
     },
     "sasl.oauthbearer.jwt.validator.class": {
         f"{_OAUTH}DefaultJwtValidator",

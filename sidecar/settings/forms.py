@@ -26,12 +26,14 @@ class Entry:
         key: the key that it was written under.
         origin: "environment", "properties FILE:LINE", "toml FILE" or "command line".
         file: the file that it was written in, if any.
+        referenced: the files that parts of it come from (``sidecar.settings.placeholders``).
     """
 
     value: object = field(repr=False)
     key: str
     origin: str
     file: Path | None = None
+    referenced: tuple[Path, ...] = ()
 
     def __str__(self) -> str:
         return self.key if self.origin == "environment" else f"{self.key} ({self.origin})"

@@ -3,30 +3,46 @@
 - Credentials without a SASL protocol are refused, because they would not be used. User and password
   are either two settings or in sasl.jaas.config. For OAUTHBEARER, a separate setting takes
   precedence over the same option in sasl.jaas.config.
-- TLS material is a file or its text. A certificate needs its key, and only the key can have a
-  password. The Java client's default format of stores is JKS, which only Java reads. So a JKS or
-  PKCS12 store is refused with the commands that convert it.
+- TLS material is a file or its text. A certificate needs its key. Of PEM, only the key can have a
+  password. A JKS or PKCS12 store has its key in it.
 
 Example: mechanism PLAIN with a username and no password is one problem.
 """
 
-import shlex
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 from pydantic import SecretStr
 
 from sidecar.formats import jaas
-from sidecar.settings import keys
+from sidecar.settings import convert, keys
 from sidecar.settings.model import KafkaAdmin
 from sidecar.settings.report import Problems
+from sidecar.settings.values import SaslMechanism
 
 _PREFIX: Final = "kafka_admin_"
 _FOR_USER: Final = ("sasl_username", "sasl_password", "sasl_password_file")
 _CLIENT: Final = "sasl_oauthbearer_client_credentials_client"
 _TOKEN_URL, _SCOPE = "sasl_oauthbearer_token_endpoint_url", "sasl_oauthbearer_scope"
-_FOR_CLIENT: Final = (_TOKEN_URL, f"{_CLIENT}_id", f"{_CLIENT}_secret", _SCOPE)
+_ASSERTION = "sasl_oauthbearer_assertion_file"
+_FOR_CLIENT: Final = (_TOKEN_URL, f"{_CLIENT}_id", f"{_CLIENT}_secret", _ASSERTION, _SCOPE)
+_KEYTAB, _PRINCIPAL = "sasl_kerberos_keytab", "sasl_kerberos_principal"
+_SERVICE, _REGION = "sasl_kerberos_service_name", "sasl_aws_region"
+_USED_BY: Final = {
+    "PLAIN and SCRAM": _FOR_USER,
+    "OAUTHBEARER": _FOR_CLIENT,
+    "GSSAPI": (_KEYTAB, _PRINCIPAL),
+    "AWS_MSK_IAM": (_REGION,),
+}
+_MODULES: Final = {
+    "PLAIN": jaas.PLAIN,
+    "OAUTHBEARER": jaas.OAUTHBEARER,
+    "GSSAPI": jaas.KERBEROS,
+    "AWS_MSK_IAM": jaas.IAM,
+}
+_MSK_NAME: Final = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.(?:amazonaws\.|api\.aws)")
 _IN_SETTINGS: Final = (
     "sasl_password",
     "sasl_jaas_config",
@@ -35,6 +51,8 @@ _IN_SETTINGS: Final = (
     "ssl_keystore_certificate_chain",
     "ssl_keystore_key",
     "ssl_key_password",
+    "ssl_truststore_password",
+    "ssl_keystore_password",
 )
 """The secrets and certificates that a settings file may contain."""
 _ONE_OF: Final = (
@@ -47,13 +65,6 @@ _NEEDS: Final = (
     ("ssl_keystore_key", "ssl_keystore_certificate_chain", "certificates"),
     ("ssl_keystore_key_location", "ssl_keystore_location", "certificates"),
 )
-_FORMS: Final = {
-    ".jks": "JKS",
-    ".keystore": "JKS",
-    ".truststore": "JKS",
-    ".p12": "PKCS12",
-    ".pfx": "PKCS12",
-}
 
 
 def check_admin(
@@ -77,8 +88,11 @@ def check_admin(
     credentials = check.sasl()
     check.store("truststore", (("ssl_truststore_certificates", "ssl_truststore_location"),), ())
     check.store("keystore", _ONE_OF, _NEEDS)
-    entries = (problems.entries.get(_PREFIX + name) for name in _IN_SETTINGS)
+    entries = [problems.entries.get(_PREFIX + name) for name in _IN_SETTINGS]
     files = dict.fromkeys(entry.file for entry in entries if entry and entry.file)
+    for field, entry in problems.entries.items():
+        if field.startswith(_PREFIX):
+            files |= dict.fromkeys(entry.referenced)
     places = {"settings_source": problems.place, "settings_files": tuple(files)}
     return check.admin.model_copy(update={**credentials, **places})
 
@@ -127,20 +141,26 @@ class _Check:
             if f"{_PREFIX}security_protocol" not in self._problems.wrong:
                 meant = "SASL_SSL" if protocol == "SSL" else "SASL_PLAINTEXT or SASL_SSL"
                 sentence = f"isn't used, since security.protocol is {protocol}: was {meant} meant?"
-                given = ("sasl_mechanism", "sasl_jaas_config", *_FOR_USER, *_FOR_CLIENT)
-                self.refuse(sentence, *given)
+                for names in (("sasl_mechanism", "sasl_jaas_config"), *_USED_BY.values()):
+                    self.refuse(sentence, *names)
             return {}
         if mechanism is None:
-            words = "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER"
-            self.require("sasl_mechanism", f"{protocol} needs one of {words}")
+            *words, last = get_args(SaslMechanism)
+            self.require("sasl_mechanism", f"{protocol} needs one of {', '.join(words)} and {last}")
             return {}
-        if mechanism == "OAUTHBEARER":
-            self.refuse("is for PLAIN and SCRAM, and the mechanism is OAUTHBEARER", *_FOR_USER)
-            options = self._jaas_options(jaas.OAUTHBEARER)
-            return {} if options is None else self._client(options)
-        self.refuse(f"is for OAUTHBEARER, and the mechanism is {mechanism}", *_FOR_CLIENT)
-        options = self._jaas_options(jaas.PLAIN if mechanism == "PLAIN" else jaas.SCRAM)
-        return {} if options is None else self._user(options)
+        own = mechanism if mechanism in _USED_BY else "PLAIN and SCRAM"
+        for other, names in _USED_BY.items():
+            if other != own:
+                self.refuse(f"is for {other}, and the mechanism is {mechanism}", *names)
+        options = self._jaas_options(_MODULES.get(mechanism, jaas.SCRAM))
+        if options is None:
+            return {}
+        by_mechanism = {
+            "OAUTHBEARER": self._client,
+            "GSSAPI": self._kerberos,
+            "AWS_MSK_IAM": self._aws,
+        }
+        return by_mechanism.get(mechanism, self._user)(options)
 
     def _jaas_options(self, module: str) -> Mapping[str, str] | None:
         """Return the options of sasl.jaas.config; empty if not set, None if it can't be used."""
@@ -179,10 +199,21 @@ class _Check:
 
     def _client(self, options: Mapping[str, str]) -> Mapping[str, object]:
         self._require_for_mechanism(_TOKEN_URL, "the address of a token endpoint")
-        if not options.get("clientId"):
+        if _PREFIX + _TOKEN_URL in self._problems.wrong:
+            return {}
+        if convert.token_path(self.admin.sasl_oauthbearer_token_endpoint_url or ""):
+            others = [name for name in _FOR_CLIENT if name != _TOKEN_URL]
+            self.refuse(f"has no use: {self.name(_TOKEN_URL)} names the token's file", *others)
+            return {}
+        has_assertion = self.are_set(_ASSERTION)
+        if has_assertion:
+            self.one_of(_ASSERTION, f"{_CLIENT}_secret")
+        elif not options.get("clientSecret"):
+            what = f"a client secret, or a client assertion in {self.name(_ASSERTION)}"
+            self._require_for_mechanism(f"{_CLIENT}_secret", what)
+        # An assertion says itself whose it is.
+        if not has_assertion and not options.get("clientId"):
             self._require_for_mechanism(f"{_CLIENT}_id", "a client id")
-        if not options.get("clientSecret"):
-            self._require_for_mechanism(f"{_CLIENT}_secret", "a client secret")
         secret = self.admin.sasl_oauthbearer_client_credentials_client_secret
         client_id = self.admin.sasl_oauthbearer_client_credentials_client_id
         return {
@@ -190,6 +221,27 @@ class _Check:
             f"{_CLIENT}_secret": secret or SecretStr(options.get("clientSecret", "")),
             _SCOPE: self.admin.sasl_oauthbearer_scope or options.get("scope"),
         }
+
+    def _kerberos(self, options: Mapping[str, str]) -> Mapping[str, object]:
+        keytab, principal = options.get("keyTab"), options.get("principal")
+        if not keytab:
+            self._require_for_mechanism(_KEYTAB, "a keytab")
+        if not principal:
+            self._require_for_mechanism(_PRINCIPAL, "a principal")
+        update: dict[str, object] = {
+            _KEYTAB: self.admin.sasl_kerberos_keytab or Path(keytab or ""),
+            _PRINCIPAL: self.admin.sasl_kerberos_principal or principal,
+        }
+        if options.get("serviceName") and not self.are_set(_SERVICE):
+            update[_SERVICE] = options["serviceName"]
+        return update
+
+    def _aws(self, _options: Mapping[str, str]) -> Mapping[str, object]:
+        hosts = (server.host for server in self.admin.bootstrap_servers)
+        regions = [found[1] for host in hosts if (found := _MSK_NAME.search(host))]
+        if not regions:
+            self._require_for_mechanism(_REGION, "the region, which the brokers' names do not have")
+        return {_REGION: self.admin.sasl_aws_region or (regions or [None])[0]}
 
     def _require_for_mechanism(self, name: str, what: str) -> None:
         self.require(
@@ -202,37 +254,16 @@ class _Check:
         one_of: tuple[tuple[str, str], ...],
         needs: tuple[tuple[str, str, str], ...],
     ) -> None:
-        """Check that a store is PEM and that its parts fit together."""
+        """Check that the parts of a store fit together."""
         location: Path | None = getattr(self.admin, f"ssl_{store}_location")
         named: str | None = getattr(self.admin, f"ssl_{store}_type")
-        form = named or (_FORMS.get(location.suffix.lower(), "PEM") if location else "PEM")
-        if form != "PEM":
-            target = location or Path(f"{store}.{form.lower()}")
-            name = f"ssl_{store}_{'location' if location else 'type'}"
-            self.add(name, _how_to_convert(store, form, target))
-            return
-        other = ": a key's is ssl.key.password" if store == "keystore" else ""
-        self.refuse(f"a PEM {store} has no password{other}", f"ssl_{store}_password")
+        if named in {"JKS", "PKCS12"}:
+            self.require(f"ssl_{store}_location", f"is needed for a {named} {store}")
+        elif named == "PEM" or location is None:
+            other = ": a key's is ssl.key.password" if store == "keystore" else ""
+            self.refuse(f"a PEM {store} has no password{other}", f"ssl_{store}_password")
         for pair in one_of:
             self.one_of(*pair)
         for name, needed, what in needs:
             if not self.are_set(needed):
                 self.refuse(f"needs its {what} in {self.name(needed)}", name)
-
-
-def _how_to_convert(store: str, form: str, location: Path) -> str:
-    written, pkcs12, target = (
-        shlex.quote(str(path))
-        for path in (location, location.with_suffix(".p12"), location.with_suffix(".pem"))
-    )
-    what = "-nokeys" if store == "truststore" else "-nodes"
-    commands = f"openssl pkcs12 -in {written} {what} -out {target}"
-    if form == "JKS":
-        commands = (
-            f"keytool -importkeystore -srckeystore {written} -destkeystore {pkcs12}"
-            f" -deststoretype PKCS12 && openssl pkcs12 -in {pkcs12} {what} -out {target}"
-        )
-    return (
-        f"a {form} store can't be read here; convert it with: {commands} and set"
-        f" ssl.{store}.type=PEM and ssl.{store}.location={target}"
-    )

@@ -58,7 +58,7 @@ def examine(
 
 
 def read_command_config(
-    bootstrap_server: str | None, command_config: Path | None
+    bootstrap_server: str | None, command_config: Path | None, environ: Mapping[str, str]
 ) -> tuple[KafkaAdmin, tuple[str, ...]]:
     """Read the options that Kafka's own tools have, and return notices for keys without effect.
 
@@ -68,6 +68,7 @@ def read_command_config(
     Args:
         bootstrap_server: "host:port,host:port"; overrides the file's bootstrap.servers.
         command_config: a Java properties file with the admin client's keys.
+        environ: the environment variables, for references of the file to them.
 
     Raises:
         SettingsError: as in ``load``.
@@ -79,7 +80,7 @@ def read_command_config(
         option.entries["kafka_admin_bootstrap_servers"] = entry
         sources.append(option)
     if command_config is not None:
-        sources.append(read_client_properties(command_config))
+        sources.append(read_client_properties(command_config, environ))
     reading = _Reading(sources, "command config")
     return reading.admin(), tuple(reading.notices)
 
@@ -103,7 +104,7 @@ def _places(
 ) -> tuple[list[Source], Place]:
     """Return the daemon's sources by precedence, and the place where an operator adds settings."""
     sources: list[Source] = [read_environment(environ)]
-    sources += [read_broker_properties(path) for path in (properties,) if path is not None]
+    sources += [read_broker_properties(each, environ) for each in (properties,) if each is not None]
     sources += [read_toml(path) for path in (config,) if path is not None]
     return sources, "properties" if properties else "toml" if config else "environment"
 

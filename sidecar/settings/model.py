@@ -40,8 +40,13 @@ File = Annotated[Path, Form(convert.path, "path")]
 Pattern = Annotated[str, Form(convert.log4j_pattern, "log4j pattern")]
 Pem = Annotated[str, Form(convert.certificates, "PEM text")]
 PemKey = Annotated[SecretStr, Form(convert.private_key, "PEM text", is_secret=True)]
-StoreType = Annotated[str, Form(convert.choice("PEM", "JKS", "PKCS12"), "PEM"), Default("PEM")]
+StoreType = Annotated[
+    str,
+    Form(convert.choice("PEM", "JKS", "PKCS12"), "PEM, JKS or PKCS12"),
+    Default("by the content"),
+]
 Url = Annotated[str, Form(convert.url, "http or https URL")]
+TokenUrl = Annotated[str, Form(convert.token_url, "http, https or file URL")]
 FolderUrl = Annotated[str, Form(convert.folder_url, "http or https URL")]
 Urls = Annotated[tuple[str, ...], Form(convert.urls, "URL list")]
 Address = Annotated[HostPort, Form(convert.listen_address, "host:port")]
@@ -110,7 +115,7 @@ class KafkaAdmin(BaseModel):
     )
     """Whether connections use TLS, SASL or both."""
     sasl_mechanism: Annotated[values.SaslMechanism | None, _one_of(values.SaslMechanism)] = None
-    """How the sidecar authenticates; required with SASL. GSSAPI, Java's default, is unsupported."""
+    """How the sidecar authenticates; required with SASL. GSSAPI is Kerberos."""
     sasl_username: Text | None = None
     """The user for PLAIN and SCRAM, instead of sasl.jaas.config."""
     sasl_password: Secret | None = None
@@ -118,29 +123,44 @@ class KafkaAdmin(BaseModel):
     sasl_password_file: File | None = None
     """A file with the password, as an alternative to sasl.password."""
     sasl_jaas_config: Secret | None = None
-    """The credentials as in the Java client: one PlainLoginModule, ScramLoginModule or
-    OAuthBearerLoginModule with its options."""
-    sasl_oauthbearer_token_endpoint_url: Url | None = None
-    """The endpoint from which the sidecar requests OAUTHBEARER tokens."""
+    """The credentials as in the Java client: one PlainLoginModule, ScramLoginModule,
+    OAuthBearerLoginModule, Krb5LoginModule or IAMLoginModule with its options."""
+    sasl_oauthbearer_token_endpoint_url: TokenUrl | None = None
+    """The endpoint from which the sidecar requests OAUTHBEARER tokens. A file URL names a file with
+    the token itself."""
     sasl_oauthbearer_client_credentials_client_id: Text | None = None
     """The client id for OAUTHBEARER. It takes precedence over clientId in sasl.jaas.config."""
     sasl_oauthbearer_client_credentials_client_secret: Secret | None = None
     """The client secret for OAUTHBEARER. It takes precedence over clientSecret in
     sasl.jaas.config."""
+    sasl_oauthbearer_assertion_file: File | None = None
+    """A file with a signed JWT (a client assertion) that takes the place of the client secret for
+    OAUTHBEARER."""
     sasl_oauthbearer_scope: Text | None = None
     """The scope of OAUTHBEARER tokens. It takes precedence over scope in sasl.jaas.config."""
+    sasl_kerberos_keytab: File | None = None
+    """The file with the key of the principal for GSSAPI. It takes precedence over keyTab in
+    sasl.jaas.config."""
+    sasl_kerberos_principal: Text | None = None
+    """The sidecar's principal for GSSAPI, such as throttle-sidecar@EXAMPLE.ORG. It takes precedence
+    over principal in sasl.jaas.config."""
+    sasl_kerberos_service_name: Text = "kafka"
+    """The first part of the brokers' principals, such as kafka of kafka/b1.example.org."""
+    sasl_aws_region: Annotated[Text | None, Default("that of the brokers' names")] = None
+    """The AWS region of the brokers for AWS_MSK_IAM."""
     ssl_truststore_type: StoreType | None = None
-    """The format of the trusted certificates. Only PEM is supported, not Java's default, JKS."""
+    """The format of the trusted certificates. If it is not PEM, the content decides between JKS and
+    PKCS12, as in Java."""
     ssl_truststore_location: File | None = None
-    """A PEM file with the CA certificates to trust. The default is to trust those of the system."""
+    """A file with the CA certificates to trust. The default is to trust those of the system."""
     ssl_truststore_certificates: Pem | None = None
     """The CA certificates to trust as PEM text, instead of a file."""
     ssl_truststore_password: Secret | None = None
-    """Not supported: PEM certificates have no password."""
+    """The password of a JKS or PKCS12 store; PEM certificates have none."""
     ssl_keystore_type: StoreType | None = None
-    """The format of the sidecar's own certificate and key. Only PEM is supported."""
+    """The format of the sidecar's own certificate and key, as for the trusted certificates."""
     ssl_keystore_location: File | None = None
-    """A PEM file with the sidecar's certificate chain and its key, for mutual TLS."""
+    """A file with the sidecar's certificate chain and its key, for mutual TLS."""
     ssl_keystore_key_location: File | None = None
     """A PEM file with the key alone, if ssl.keystore.location does not contain it (for example
     cert-manager's tls.key). The Java client has no such setting."""
@@ -149,9 +169,9 @@ class KafkaAdmin(BaseModel):
     ssl_keystore_key: PemKey | None = None
     """The key of that certificate as PEM text. It requires ssl.keystore.certificate.chain."""
     ssl_keystore_password: Secret | None = None
-    """Not supported: a PEM key's password is ssl.key.password."""
+    """The password of a JKS or PKCS12 store; a PEM key's is ssl.key.password."""
     ssl_key_password: Secret | None = None
-    """The password of an encrypted key."""
+    """The password of an encrypted key. In a JKS store, the default is that of the store."""
     ssl_endpoint_identification_algorithm: HttpsOrEmpty = "https"
     """Whether the sidecar checks that a broker's certificate is for the host name that it
     connected to. An empty value turns the check off."""

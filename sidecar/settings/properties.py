@@ -3,40 +3,40 @@
 In a broker's server.properties only keys under ``client.quota.callback.static.`` are settings of
 the sidecar. Their names are those of the Strimzi plugin and of proposal 047. A file for Kafka's
 tools has the admin client's keys without a prefix. If a key is set twice, the last value counts, as
-in Kafka. A value with a reference to a config provider (``${...}``) is refused, because the
-reference would be used as the password itself.
+in Kafka. References to config providers (``${...}``) are replaced by what they name.
 
 Example: ``client.quota.callback.static.storage.check-interval=30`` (the plugin's spelling) is the
 same as ``client.quota.callback.static.storage.check.interval=PT30S``.
 """
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from sidecar.formats.java_properties import parse_properties
 from sidecar.settings import convert, keys
 from sidecar.settings.foreign import ADMIN_KEYS, COMMA, EXCLUDED, PLUGIN_NOTICES, REMOVED_KEYS
 from sidecar.settings.forms import Entry
+from sidecar.settings.placeholders import PROVIDERS, Providers
 from sidecar.settings.sources import Source
 
 _PLUGIN_INTERVAL = "storage.check-interval"
-_PLACEHOLDER = re.compile(r"\$\{[^}:]+:[^}]*\}")
-_NO_PROVIDERS = "config providers aren't supported; set the value itself"
 _OURS = {keys.dotted(field): field for field in keys.FIELDS if keys.property_key(field)}
 _KNOWN = [*_OURS, _PLUGIN_INTERVAL, *PLUGIN_NOTICES]
 _KNOWN += [keys.ADMIN_PREFIX + key for key in ADMIN_KEYS]
 
 
-def read_broker_properties(path: Path) -> Source:
+def read_broker_properties(path: Path, environ: Mapping[str, str]) -> Source:
     """Read the plugin's settings in a broker's properties."""
     source = Source()
-    for written, found in _pairs("properties file", path, keys.PROPERTY_PREFIX, source).items():
+    pairs = _pairs("properties file", path, keys.PROPERTY_PREFIX, source, environ)
+    for written, found in pairs.items():
         key, entry = _in_our_spelling(written, found)
         field, value = key.replace(".", "_"), str(entry.value)
         variable = keys.environment_key(field)
-        if key.startswith(keys.ADMIN_PREFIX) and _PLACEHOLDER.search(value):
-            source.problems.append(f"{entry}: {_NO_PROVIDERS}, in {variable} for instance")
-        elif key == _PLUGIN_INTERVAL:
+        if key.startswith(f"{keys.ADMIN_PREFIX}{PROVIDERS}."):
+            continue
+        if key == _PLUGIN_INTERVAL:
             source.problems.append(f"{entry}: {value[:40]!r} is not a whole number of seconds")
         elif key in PLUGIN_NOTICES:
             source.notices.append(f"{entry} {PLUGIN_NOTICES[key]}")
@@ -56,33 +56,45 @@ def read_broker_properties(path: Path) -> Source:
     return source
 
 
-def read_client_properties(path: Path) -> Source:
+def read_client_properties(path: Path, environ: Mapping[str, str]) -> Source:
     """Read a file that Kafka's tools take as ``--command-config``."""
     source, unused = Source(), []
-    for key, entry in _pairs("command config", path, "", source).items():
+    for key, entry in _pairs("command config", path, "", source, environ).items():
         name = keys.ADMIN_PREFIX + key
-        if name in _OURS and _PLACEHOLDER.search(str(entry.value)):
-            source.problems.append(f"{entry}: {_NO_PROVIDERS}")
-        elif name in _OURS or key in ADMIN_KEYS:
+        if name in _OURS or key in ADMIN_KEYS:
             source.take(name.replace(".", "_"), entry, ())
-        else:
+        elif not key.startswith(f"{PROVIDERS}."):
             unused.append(key)
     # Keys that tune the Java client get no notice here.
     source.notices = [f"{path}: no effect here: {', '.join(unused)}"] if unused else []
     return source
 
 
-def _pairs(kind: str, path: Path, prefix: str, source: Source) -> dict[str, Entry]:
-    """Yield the keys under the prefix, without it. The source gets the problem of a bad file."""
+def _pairs(
+    kind: str, path: Path, prefix: str, source: Source, environ: Mapping[str, str]
+) -> dict[str, Entry]:
+    """Return the keys under the prefix, without it. The source gets the problem of a bad file."""
     pairs: dict[str, Entry] = {}
+    written: dict[str, str] = {}
     try:
         for key, value, line in parse_properties(path.read_bytes()):
+            written[key] = value
             if key.startswith(prefix):
                 origin = f"properties {path}:{line}"
                 pairs[key.removeprefix(prefix)] = Entry(value, key, origin, path)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         source.unreadable(f"the {kind} {path} can't be read: {why}")
+    providers = Providers(written.items(), environ)
+    for key, entry in list(pairs.items()):
+        if not {key, keys.ADMIN_PREFIX + key} & set(_KNOWN):
+            # The keys of other programs in the same file may refer to what is not here.
+            continue
+        try:
+            pairs[key] = providers.resolved(entry)
+        except ValueError as error:
+            del pairs[key]
+            source.unreadable(f"{entry}: {error}")
     return pairs
 
 

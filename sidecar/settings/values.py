@@ -3,7 +3,9 @@
 from typing import Final, Literal
 
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
-SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
+SaslMechanism = Literal[
+    "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI", "AWS_MSK_IAM"
+]
 Mode = Literal["enforce", "observe"]
 ThrottleScope = Literal["cluster", "volume"]
 IdsCount = Literal["active", "allocated"]

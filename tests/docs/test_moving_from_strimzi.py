@@ -35,7 +35,7 @@ def test_who_reads_a_property(tmp_path: Path, row: dict[str, str]) -> None:
     """The sidecar takes a value for it, and says of all others that they have no effect."""
     name = row["property"]
     line = f"{STATIC}{name}={VALUES.get(name, '1')}\n"
-    reading = read_broker_properties(written(tmp_path, line))
+    reading = read_broker_properties(written(tmp_path, line), {})
     # The callback's table in its own Java source; its tests read values by these names.
     java = CALLBACK.read_text(encoding="utf-8")
     callback = f'"{name}"' in java or f'STATIC_PREFIX + "{name}"' in java

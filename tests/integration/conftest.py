@@ -49,6 +49,7 @@ _NEEDS: Final = {
     "test_java_traffic": "broker",
     "test_killed_runs": "spark",
     "test_kubernetes_acls": "broker",
+    "test_logins": "broker",
     "test_moving_from_strimzi": "broker",
     "test_object_storage": "spark",
     "test_packages": "package",

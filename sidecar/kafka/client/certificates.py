@@ -11,10 +11,13 @@ trusted CA certificates with these dates, one is trusted until 2030-01-01.
 import base64
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from sidecar.errors import SettingsError
+from sidecar.kafka.client.java_stores import with_pem
 from sidecar.settings import KafkaAdmin, PemFiles
 
 _BLOCK: Final = re.compile(
@@ -35,6 +38,9 @@ def expiries_of(admin: KafkaAdmin | None) -> Mapping[str, float]:
     """
     if admin is None or not admin.security_protocol.endswith("SSL"):
         return {}
+    with suppress(SettingsError):
+        # Whoever loads the certificates says why they can't be used.
+        admin = with_pem(admin)
     read = admin.files or PemFiles(None, None, None)
     places = (
         ("truststore.location", read.truststore or admin.ssl_truststore_location, max),

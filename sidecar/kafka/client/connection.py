@@ -17,11 +17,15 @@ import asyncio
 import struct
 from collections.abc import Awaitable, Callable
 from ipaddress import ip_address
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ref
 
 from aiokafka.conn import READER_LIMIT, AIOKafkaConnection, AIOKafkaProtocol, CloseReason
-from aiokafka.errors import IncompatibleBrokerVersion, KafkaConnectionError
+from aiokafka.errors import (
+    IncompatibleBrokerVersion,
+    KafkaConnectionError,
+    SaslAuthenticationFailed,
+)
 from aiokafka.protocol.admin import SaslAuthenticateRequest
 from aiokafka.protocol.api import Request, Response
 
@@ -34,8 +38,12 @@ from sidecar.kafka.client.failures import (
 )
 from sidecar.kafka.client.hidden_sasl import HiddenSaslAuthenticate
 from sidecar.kafka.client.messages import AdminRequest
+from sidecar.kafka.client.oauth_tokens import TokenLogin
 from sidecar.kafka.client.security import Security
 from sidecar.settings import HostPort
+
+if TYPE_CHECKING:
+    from sidecar.kafka.client.kerberos import KerberosLogin
 
 
 class End(NamedTuple):
@@ -73,6 +81,7 @@ class GuardedConnection(AIOKafkaConnection):
             sasl_plain_username=security.username,
             sasl_plain_password=security.password.get_secret_value() if security.password else None,
             sasl_oauth_token_provider=security.tokens,
+            sasl_kerberos_service_name=security.kerberos.service if security.kerberos else "",
         )
         # Every wait has a deadline here, so aiokafka needs no timers of its own.
         self._request_timeout = None
@@ -122,10 +131,21 @@ class GuardedConnection(AIOKafkaConnection):
             await self._do_version_lookup()
             if self._security_protocol.startswith("SASL_"):
                 await self._do_sasl_handshake()
-        except BaseException:
+        except BaseException as error:
+            if self.security.kerberos is not None and isinstance(error, SaslAuthenticationFailed):
+                self.security.kerberos.refused()
             self.close()
             raise
         return reader, writer
+
+    def authenticator_oauth(self) -> TokenLogin:
+        """Logs in with a token, and learns of a refusal."""
+        return TokenLogin(sasl_oauth_token_provider=self.security.tokens)
+
+    def authenticator_gssapi(self) -> "KerberosLogin":
+        """Logs in with the keytab, where aiokafka would use tickets that someone else renews."""
+        assert self.security.kerberos is not None  # noqa: S101 - only GSSAPI needs it
+        return self.security.kerberos.login(self.host)
 
     async def call(self, request: AdminRequest, deadline: float | None = None) -> Response:
         """Sends a request and returns the decoded answer.

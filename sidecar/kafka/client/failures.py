@@ -44,7 +44,7 @@ class UnsupportedError(Exception):
 
 
 class TokenError(Exception):
-    """The token endpoint returned no token."""
+    """There is no token for the login, or no ticket."""
 
 
 EXPECTED_ERRORS = (OSError, EOFError, KafkaError, ProtocolError, UnsupportedError, TokenError)

@@ -1,11 +1,13 @@
 # aiokafka ships no type information, so its base classes are Any to mypy.
 # mypy: allow-subclassing-any
-"""Gets OAUTHBEARER tokens with client credentials (RFC 6749, section 4.4; KIP-768).
+"""Gets OAUTHBEARER tokens with client credentials (RFC 6749, section 4.4; KIP-768), or from a file.
 
 All connections use one token until a fifth of its life is left. Connections that need a token at
 the same time share one request. If the request fails, all calls get that failure for a second, so
 that a broken endpoint does not get a request for each broker. The secret is only in the request's
-header, as in the Java client.
+header, as in the Java client. In place of the secret, a request may have a signed assertion from a
+file (RFC 7523, section 2.2; KIP-1258). A file with an assertion, or with the token itself, is read
+each time, because somebody else renews it, such as Kubernetes.
 
 Example: a token for 300 s is used for 240 s. A connection made at second 241 requests a new token.
 """
@@ -15,15 +17,19 @@ import base64
 import json
 import re
 import ssl
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import urlencode
 
 from aiokafka.abc import AbstractTokenProvider
+from aiokafka.conn import OAuthAuthenticator
 from pydantic import SecretStr
 
 from sidecar.http import HttpError, Response, request
 from sidecar.kafka.client.failures import TokenError
+from sidecar.threads import OwnThreads
 
 USED_SHARE = 0.8
 """The share of a token's life in which new connections use it, as in the Java client."""
@@ -31,47 +37,52 @@ FAILURE_STANDS_S = 1.0
 DEFAULT_LIFE_S = 60.0
 """A token's assumed life if the endpoint does not state one (expires_in is optional)."""
 
+_JWT_BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+_THREADS = OwnThreads("tokens")
 _ERROR_CODE = re.compile(r"[a-z_]{1,40}")
 
 
 @dataclass(frozen=True, slots=True)
-class _Token:
+class Token:
+    """A token, and until when new connections use it, seconds of the clock."""
+
     value: str = field(repr=False)
     usable_until: float
 
 
-class ClientCredentials(AbstractTokenProvider):
-    """Provides tokens for aiokafka's connections."""
+class TokenLogin(OAuthAuthenticator):
+    """The steps of a login with a token, for aiokafka's connection.
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        client_id: str,
-        client_secret: SecretStr,
-        scope: str | None,
-        ssl_context: ssl.SSLContext,
-        clock: Callable[[], float],
-    ) -> None:
-        self._url = url
-        self._client_id = client_id
-        self._client_secret = client_secret
-        self._scope = scope
-        self._ssl_context = ssl_context
+    A broker that refuses a token answers why, and fails the login at the next message (RFC 7628,
+    section 3.2.3). aiokafka takes that answer for a success.
+    """
+
+    _is_refused = False
+
+    async def step(self, payload: bytes | None) -> tuple[bytes, bool] | None:
+        """Returns the next message and whether the broker answers it; None at the end."""
+        if payload and not self._is_refused:
+            self._is_refused = True
+            return b"\x01", True
+        message: tuple[bytes, bool] | None = await super().step(payload)
+        return message
+
+
+class SharedTokens(AbstractTokenProvider, ABC):
+    """Provides tokens for aiokafka's connections, which share one while it is valid."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._lock = asyncio.Lock()
-        self._token: _Token | None = None
+        self._token: Token | None = None
         self._failure: TokenError | None = None
         self._failure_stands_until = 0.0
-
-    def __repr__(self) -> str:
-        return f"ClientCredentials(client_id={self._client_id!r})"
 
     async def token(self) -> str:
         """Returns a valid token for a login.
 
         Raises:
-            TokenError: the endpoint returned none. The message contains no secret.
+            TokenError: there is none. The message contains no secret.
         """
         async with self._lock:
             now = self._clock()
@@ -88,16 +99,52 @@ class ClientCredentials(AbstractTokenProvider):
             self._failure = None
             return self._token.value
 
-    async def _request(self) -> _Token:
+    @abstractmethod
+    async def _request(self) -> Token:
+        """Return a new token, or raise TokenError."""
+
+
+class ClientCredentials(SharedTokens):
+    """Requests tokens of an endpoint."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        client_id: str | None,
+        client_secret: SecretStr,
+        scope: str | None,
+        ssl_context: ssl.SSLContext,
+        clock: Callable[[], float],
+        assertion_file: Path | None = None,
+    ) -> None:
+        super().__init__(clock)
+        self._url = url
+        self._client_id = client_id
+        self._client_secret = client_secret
+        self._scope = scope
+        self._ssl_context = ssl_context
+        self._assertion_file = assertion_file
+
+    def __repr__(self) -> str:
+        return f"ClientCredentials(client_id={self._client_id!r})"
+
+    async def _request(self) -> Token:
         form = {"grant_type": "client_credentials"}
         if self._scope is not None:
             form["scope"] = self._scope
-        pair = f"{self._client_id}:{self._client_secret.get_secret_value()}"
         headers = {
             "Accept": "application/json",
-            "Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}",
             "Content-Type": "application/x-www-form-urlencoded",
         }
+        if self._assertion_file is None:
+            pair = f"{self._client_id}:{self._client_secret.get_secret_value()}"
+            headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+        else:
+            form["client_assertion_type"] = _JWT_BEARER
+            form["client_assertion"] = await _read(self._assertion_file, "client assertion")
+            if self._client_id is not None:
+                form["client_id"] = self._client_id
         asked_at = self._clock()
         try:
             response = await request(
@@ -112,7 +159,35 @@ class ClientCredentials(AbstractTokenProvider):
         return _parse(response, asked_at)
 
 
-def _parse(response: Response, asked_at: float) -> _Token:
+class TokenFile(AbstractTokenProvider):
+    """Reads the token from a file for each login."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    async def token(self) -> str:
+        """Returns the token that the file has now.
+
+        Raises:
+            TokenError: the file can't be read, or has none.
+        """
+        return await _read(self._file, "OAUTHBEARER token")
+
+
+async def _read(file: Path, what: str) -> str:
+    try:
+        text = (await _THREADS.call(file.read_text, encoding="ascii")).strip()
+    except OSError as error:
+        raise TokenError(f"no {what}, {file} can't be read: {error.strerror}") from error
+    except ValueError:
+        # The exception contains the file's bytes, so it is not chained.
+        raise TokenError(f"no {what}, {file} is not ASCII text") from None
+    if not text:
+        raise TokenError(f"no {what}, {file} is empty")
+    return text
+
+
+def _parse(response: Response, asked_at: float) -> Token:
     try:
         answer = json.loads(response.body)
     except (ValueError, RecursionError):
@@ -125,7 +200,7 @@ def _parse(response: Response, asked_at: float) -> _Token:
         life_s = answer.get("expires_in")
         if not isinstance(life_s, int | float) or life_s <= 0:
             life_s = DEFAULT_LIFE_S
-        return _Token(value, asked_at + USED_SHARE * life_s)
+        return Token(value, asked_at + USED_SHARE * life_s)
     # Show only the error code of the answer: the rest could repeat the request's secret.
     code = answer.get("error")
     message = f" ({code})" if isinstance(code, str) and _ERROR_CODE.fullmatch(code) else ""

@@ -1,9 +1,10 @@
 """Encryption and login of connections, from the settings.
 
-Certificates and keys are PEM, from files or as text in the settings. Text is never written to a
-disk. ``load_security`` reads everything at once, so a reload with unreadable files fails before
-anything is replaced. A daemon has read the files before (``KafkaAdmin.files``), and reads none
-here. The broker's certificate must always be trusted. The check of its name can be switched off.
+Certificates and keys are PEM, from files or as text in the settings, or in a key store of Java's
+(``sidecar.kafka.client.java_stores``). Text is never written to a disk. ``load_security`` reads
+everything at once, so a reload with unreadable files fails before anything is replaced. A daemon
+has read the files before (``KafkaAdmin.files``), and reads none here. The broker's certificate must
+always be trusted. The check of its name can be switched off.
 """
 
 import os
@@ -12,14 +13,18 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import SecretStr
 
 from sidecar.errors import SettingsError
 from sidecar.kafka.client.failures import Names
-from sidecar.kafka.client.oauth_tokens import ClientCredentials
-from sidecar.settings import KafkaAdmin, PemFiles
+from sidecar.kafka.client.java_stores import with_pem
+from sidecar.kafka.client.oauth_tokens import ClientCredentials, SharedTokens, TokenFile
+from sidecar.settings import KafkaAdmin, PemFiles, token_path
+
+if TYPE_CHECKING:
+    from sidecar.kafka.client.kerberos import Kerberos
 
 _OTHER_KEY: Final = ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH")
 _NOTHING_READ: Final = PemFiles(None, None, None)
@@ -32,10 +37,11 @@ class Security:
     Attributes:
         protocol: the security protocol of the settings.
         ssl_context: the TLS context; None without TLS.
-        sasl_mechanism: the SASL mechanism; None without SASL.
+        sasl_mechanism: the SASL mechanism as brokers know it; None without SASL.
         username: the user name for PLAIN and SCRAM.
         password: the password for PLAIN and SCRAM.
         tokens: the source of tokens for OAUTHBEARER.
+        kerberos: the keytab and principal for GSSAPI.
         names: the names of the settings in messages.
     """
 
@@ -44,7 +50,8 @@ class Security:
     sasl_mechanism: str | None = None
     username: str | None = None
     password: SecretStr | None = None
-    tokens: ClientCredentials | None = field(default=None, repr=False)
+    tokens: SharedTokens | TokenFile | None = field(default=None, repr=False)
+    kerberos: "Kerberos | None" = field(default=None, repr=False)
     names: Names = field(default_factory=Names)
 
 
@@ -60,32 +67,60 @@ def load_security(admin: KafkaAdmin, clock: Callable[[], float]) -> Security:
     """
     encrypted = admin.security_protocol in {"SSL", "SASL_SSL"}
     logs_in = admin.security_protocol in {"SASL_PLAINTEXT", "SASL_SSL"}
+    mechanism = admin.sasl_mechanism if logs_in else None
+    if encrypted or mechanism == "OAUTHBEARER":
+        admin = with_pem(admin)
     security = Security(
         protocol=admin.security_protocol,
         ssl_context=_broker_context(admin) if encrypted else None,
-        sasl_mechanism=admin.sasl_mechanism if logs_in else None,
+        # Amazon's brokers take what AWS_MSK_IAM signs as a token of OAUTHBEARER.
+        sasl_mechanism="OAUTHBEARER" if mechanism == "AWS_MSK_IAM" else mechanism,
         username=admin.sasl_username,
         password=admin.sasl_password,
-        tokens=_tokens(admin, clock) if logs_in and admin.sasl_mechanism == "OAUTHBEARER" else None,
+        tokens=_tokens(admin, clock, mechanism),
+        kerberos=_kerberos(admin) if mechanism == "GSSAPI" else None,
         names=Names(admin.settings_source, admin.sasl_setting_names),
     )
     if logs_in and admin.sasl_mechanism is None:
         raise SettingsError((f"{admin.security_protocol} needs a SASL mechanism",))
-    by_password = security.sasl_mechanism is not None and security.tokens is None
+    by_password = security.sasl_mechanism not in {None, "OAUTHBEARER", "GSSAPI"}
     if by_password and (security.username is None or security.password is None):
         raise SettingsError((f"{security.sasl_mechanism} needs a user name and a password",))
     return security
 
 
-def _tokens(admin: KafkaAdmin, clock: Callable[[], float]) -> ClientCredentials:
+def _kerberos(admin: KafkaAdmin) -> "Kerberos":
+    from sidecar.kafka.client.kerberos import Kerberos  # noqa: PLC0415 - few log in so
+
+    keytab, principal = admin.sasl_kerberos_keytab, admin.sasl_kerberos_principal
+    if keytab is None or principal is None:
+        raise SettingsError(("GSSAPI needs a keytab and a principal",))
+    return Kerberos(keytab, principal, admin.sasl_kerberos_service_name)
+
+
+def _tokens(
+    admin: KafkaAdmin, clock: Callable[[], float], mechanism: str | None
+) -> SharedTokens | TokenFile | None:
+    if mechanism == "AWS_MSK_IAM":
+        if admin.sasl_aws_region is None:
+            raise SettingsError(("AWS_MSK_IAM needs a region",))
+        from sidecar.kafka.client.aws_tokens import AwsTokens  # noqa: PLC0415 - as Kerberos
+
+        return AwsTokens(admin.sasl_aws_region, clock)
+    if mechanism != "OAUTHBEARER":
+        return None
     url = admin.sasl_oauthbearer_token_endpoint_url
+    if url is not None and (path := token_path(url)):
+        return TokenFile(Path(path))
     client_id = admin.sasl_oauthbearer_client_credentials_client_id
-    if url is None or client_id is None:
+    assertion = admin.sasl_oauthbearer_assertion_file
+    if url is None or (client_id is None and assertion is None):
         raise SettingsError(("OAUTHBEARER needs a token URL and a client id",))
     return ClientCredentials(
         url,
         client_id=client_id,
         client_secret=admin.sasl_oauthbearer_client_credentials_client_secret or SecretStr(""),
+        assertion_file=assertion,
         scope=admin.sasl_oauthbearer_scope,
         # The endpoint is often outside the cluster, so the system's certificates count besides.
         ssl_context=_trust(admin, besides_system=True),

@@ -101,12 +101,16 @@ def test_help_needs_none_of_the_daemon() -> None:
 
 @pytest.mark.slow
 def test_a_daemon_leaves_out_what_it_does_not_use() -> None:
-    """Without old pydantic, Bloom filters of no quota and near misses it needs 3.5 MB less."""
+    """Without old pydantic, Bloom filters of no quota and near misses it needs 3.5 MB less.
+
+    Packages of extras are imported where their login or file is configured.
+    """
     code = (
         "import sys\nimport sidecar.daemon.daemon\nfrom sidecar.cli import group\n"
         "from tests.sidecar.api.build import FakeSidecar\n"
         "sidecar.daemon.daemon.run = lambda *_: FakeSidecar() and 0\n"
         "group.main(['run'], 'throttle-sidecar', standalone_mode=False)\n"
-        "print({'difflib', 'pydantic.v1.main', 'rbloom'} & set(sys.modules))"
+        "few = {'boto3', 'cryptography', 'difflib', 'gssapi', 'pydantic.v1.main', 'rbloom'}\n"
+        "print(few & set(sys.modules))"
     )
     assert "set()" == python("-c", code, **ENVIRONMENT).splitlines()[-1]

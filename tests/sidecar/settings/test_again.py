@@ -90,6 +90,25 @@ def test_a_secret_in_a_properties_file_is_read_again(tmp_path: Path) -> None:
     assert settings.kafka_admin.bootstrap_servers == admin.bootstrap_servers
 
 
+def test_a_file_that_a_reference_names_is_read_again(tmp_path: Path) -> None:
+    """The properties file stays as it is, and is followed too."""
+    file, secret = tmp_path / "server.properties", tmp_path / "password"
+    options = f'username=${{env:LOGIN_USER}} password="${{dir:{tmp_path}:password}}";'
+    file.write_text(f"{PROPERTIES}.sasl.jaas.config={SCRAM} {options}\n")
+    environ = LOGIN | {f"{ADMIN}SASL_MECHANISM": "SCRAM-SHA-512", "LOGIN_USER": "ann"}
+    del environ[f"{ADMIN}SASL_USERNAME"]
+
+    def found(password: str) -> Settings:
+        secret.write_text(f"{password}\n")
+        return load(environ={**GOOD, **environ}, properties=file).settings
+
+    settings = found("old")
+    assert {file, secret} <= set(secret_files(settings))
+    admin = read_again(settings, lambda: found("new")).kafka_admin
+    assert admin is not None
+    assert ("ann", SecretStr("new")) == (admin.sasl_username, admin.sasl_password)
+
+
 def test_a_settings_file_with_another_mechanism_is_refused(tmp_path: Path) -> None:
     """Its secrets do not fit the connections of now."""
     config = tmp_path / "sidecar.toml"

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from sidecar.errors import SettingsError
+from sidecar.formats.jaas import PLAIN
 from sidecar.settings import (
     HostPort,
     KafkaAdmin,
@@ -24,7 +26,7 @@ def read(
 ) -> tuple[KafkaAdmin, tuple[str, ...]]:
     file = tmp_path / "client.properties"
     file.write_text(text)
-    return read_command_config(bootstrap_server, file)
+    return read_command_config(bootstrap_server, file, {"HUNTER": "hunter2"})
 
 
 def problem(read: Callable[..., object], *args: object) -> str:
@@ -42,7 +44,7 @@ class TestCommandConfig:
             bootstrap_servers=(HostPort("a", 9092), HostPort("::1", 9093)),
             settings_source="command config",
         )
-        assert (expected, ()) == read_command_config("a:9092,[::1]:9093", None)
+        assert (expected, ()) == read_command_config("a:9092,[::1]:9093", None, {})
 
     def test_a_file_as_kafkas_tools_take_it(self, tmp_path: Path) -> None:
         """It has the admin client's keys, without a prefix."""
@@ -88,7 +90,7 @@ class TestCommandConfig:
 
     def test_a_wrong_option_names_the_option(self) -> None:
         """The message names no key of a file that was not passed."""
-        line = problem(read_command_config, "nowhere", None)
+        line = problem(read_command_config, "nowhere", None, {})
         assert line.startswith("--bootstrap-server (command line): 'nowhere' is not host:port")
 
     def test_what_is_missing_is_reported_by_its_name_in_the_file(self, tmp_path: Path) -> None:
@@ -100,7 +102,7 @@ class TestCommandConfig:
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
-            ("sasl.jaas.config=${file:/secrets:jaas}\n", "sasl.jaas.config"),
+            ("sasl.jaas.config=${file:/gone:jaas}\n", "/gone can't be read: No such file"),
             ("security.providers=com.example.P\n", "security.providers"),
             ("a=\\u12\n", "can't be read: line 1"),
         ],
@@ -111,12 +113,23 @@ class TestCommandConfig:
         """A placeholder would be taken for the password itself."""
         assert expected in problem(read, tmp_path, text)
 
+    def test_a_reference_is_replaced(self, tmp_path: Path) -> None:
+        """Lines that name its provider are no keys without effect."""
+        text = (
+            "sasl.mechanism=PLAIN\nsecurity.protocol=SASL_SSL\nconfig.providers=env\n"
+            "config.providers.env.class="
+            "org.apache.kafka.common.config.provider.EnvVarConfigProvider\n"
+            f"sasl.jaas.config={PLAIN} required username=ann password=${{env:HUNTER}};\n"
+        )
+        admin, notices = read(tmp_path, text)
+        assert (SecretStr("hunter2"), ()) == (admin.sasl_password, notices)
+
     def test_a_file_that_is_not_there(self, tmp_path: Path) -> None:
         """It is one line, and says of nothing that it is missing from the file."""
         expected = (
             f"the command config {tmp_path / 'gone'} can't be read: No such file or directory"
         )
-        assert expected == problem(read_command_config, None, tmp_path / "gone")
+        assert expected == problem(read_command_config, None, tmp_path / "gone", {})
 
 
 class TestDaemonAdmin:

@@ -1,5 +1,6 @@
 """Settings from a Java properties file."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,11 @@ from sidecar.settings.sources import Source
 from tests.sidecar.settings.support import STATIC
 
 
-def read(folder: Path, text: str | bytes) -> Source:
+def read(folder: Path, text: str | bytes, environ: Mapping[str, str] | None = None) -> Source:
     """Reads a file with this text."""
     file = folder / "server.properties"
     file.write_bytes(text if isinstance(text, bytes) else text.encode("iso-8859-1"))
-    return read_broker_properties(file)
+    return read_broker_properties(file, environ or {})
 
 
 @pytest.mark.parametrize(
@@ -173,12 +174,30 @@ def test_the_java_clients_other_keys_are_noted(tmp_path: Path) -> None:
     assert (1, 1) == (len(reading.notices), len(reading.problems))
 
 
-def test_a_config_provider_is_refused(tmp_path: Path) -> None:
-    """A placeholder would be the password itself; the message says what to set instead."""
-    text = f"{STATIC}kafka.admin.ssl.key.password=${{file:/etc/secret:password}}\n"
-    (problem,) = read(tmp_path, text).problems
-    assert "config providers aren't supported" in problem
-    assert "SIDECAR_KAFKA_ADMIN_SSL_KEY_PASSWORD" in problem
+def test_a_reference_is_replaced_where_the_setting_is_known(tmp_path: Path) -> None:
+    """A name that the file declares is the provider's; keys of others may refer to anything."""
+    text = (
+        "config.providers=vars\n"
+        "config.providers.vars.class=org.apache.kafka.common.config.provider.EnvVarConfigProvider\n"
+        f"{STATIC}kafka.admin.ssl.key.password=${{vars:KEY_PASSWORD}}\n"
+        f"{STATIC}throttle.factor.fallback=${{vars:FALLBACK}}\n"
+        "ssl.key.password=${vault:nothing:here}\n"
+    )
+    reading = read(tmp_path, text, {"KEY_PASSWORD": "hunter2\n", "FALLBACK": "0.5"})
+    assert [] == reading.problems
+    assert ("hunter2", "0.5") == (
+        reading.entries["kafka_admin_ssl_key_password"].value,
+        reading.entries["throttle_factor_fallback"].value,
+    )
+
+
+def test_a_reference_that_leads_nowhere_is_a_problem(tmp_path: Path) -> None:
+    """It would be the password itself."""
+    text = f"{STATIC}kafka.admin.ssl.key.password=${{env:KEY_PASSWORD}}\n"
+    reading = read(tmp_path, text)
+    (problem,) = reading.problems
+    assert problem.endswith(": ${env:KEY_PASSWORD}: the variable KEY_PASSWORD is not set")
+    assert not reading.readable
 
 
 def test_a_broken_escape_is_reported_by_its_line(tmp_path: Path) -> None:
@@ -194,6 +213,6 @@ def test_a_broken_escape_is_reported_by_its_line(tmp_path: Path) -> None:
 )
 def test_a_file_that_cant_be_read_is_a_problem(tmp_path: Path, name: str, message: str) -> None:
     """The message has the file and the system's reason."""
-    reading = read_broker_properties(tmp_path / name)
+    reading = read_broker_properties(tmp_path / name, {})
     expected = f"the properties file {tmp_path / name} can't be read: {message}"
     assert ([expected], False) == (reading.problems, reading.readable)

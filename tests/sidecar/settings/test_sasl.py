@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from sidecar.formats.jaas import OAUTHBEARER, PLAIN, SCRAM
+from sidecar.formats.jaas import IAM, KERBEROS, OAUTHBEARER, PLAIN, SCRAM
+from sidecar.settings import token_path
 from tests.sidecar.settings.support import ADMIN, admin, problem
 
 URL = f"{ADMIN}SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL"
@@ -109,6 +110,52 @@ def test_oauthbearer_has_client_credentials() -> None:
     assert "kafka" == admin(environ | {SCOPE: "kafka"}).sasl_oauthbearer_scope
 
 
+def test_oauthbearer_has_a_token_or_an_assertion_in_a_file() -> None:
+    """A file URL needs nothing else; an assertion takes the place of the secret, and of the id."""
+    environ = sasl("OAUTHBEARER", jaas_config=f"{OAUTHBEARER} required;")
+    found = admin(environ | {URL: "file:///var/run/my%20token"})
+    assert "/var/run/my token" == token_path(found.sasl_oauthbearer_token_endpoint_url or "")
+    found = admin(environ | {URL: "https://idp", f"{ADMIN}SASL_OAUTHBEARER_ASSERTION_FILE": "/jwt"})
+    assert (Path("/jwt"), None) == (
+        found.sasl_oauthbearer_assertion_file,
+        found.sasl_oauthbearer_client_credentials_client_id,
+    )
+
+
+def test_kerberos_has_a_keytab_and_a_principal() -> None:
+    """The Java client's form works as it is, and a setting takes precedence over it."""
+    options = 'useKeyTab=true storeKey=true keyTab="/etc/k.keytab" principal="ann@B" serviceName=k'
+    environ = sasl("GSSAPI", jaas_config=f"{KERBEROS} required {options};")
+    for more, expected in (
+        ({}, (Path("/etc/k.keytab"), "ann@B", "k")),
+        ({f"{ADMIN}SASL_KERBEROS_PRINCIPAL": "bob@B"}, (Path("/etc/k.keytab"), "bob@B", "k")),
+    ):
+        found = admin(environ | more)
+        assert expected == (
+            found.sasl_kerberos_keytab,
+            found.sasl_kerberos_principal,
+            found.sasl_kerberos_service_name,
+        )
+
+
+@pytest.mark.parametrize(
+    ("server", "region"),
+    [
+        ("b-1.demo.a1b2c3.c2.kafka.us-east-1.amazonaws.com:9098", "us-east-1"),
+        ("boot-x.c1.kafka-serverless.eu-west-1.amazonaws.com:9098", "eu-west-1"),
+        ("b-1.demo.a1b2c3.c2.kafka.cn-north-1.amazonaws.com.cn:9098", "cn-north-1"),
+    ],
+)
+def test_the_region_is_in_the_brokers_names(server: str, region: str) -> None:
+    """A setting takes precedence, for names of one's own."""
+    environ = sasl("AWS_MSK_IAM", jaas_config=f"{IAM} required;")
+    environ[f"{ADMIN}BOOTSTRAP_SERVERS"] = server
+    assert region == admin(environ).sasl_aws_region
+    assert (
+        "eu-north-1" == admin(environ | {f"{ADMIN}SASL_AWS_REGION": "eu-north-1"}).sasl_aws_region
+    )
+
+
 def test_oauthbearers_own_settings_win_over_the_jaas_config() -> None:
     """The Java client does so; what they lack is taken from it."""
     jaas = f'{OAUTHBEARER} required clientId="x" clientSecret="hunter2" scope="kafka";'
@@ -127,10 +174,40 @@ def test_oauthbearers_own_settings_win_over_the_jaas_config() -> None:
     [
         (
             "SASL_MECHANISM",
-            "SASL_SSL needs one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER",
+            "SASL_SSL needs one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI and"
+            " AWS_MSK_IAM",
             {f"{ADMIN}SECURITY_PROTOCOL": "SASL_SSL"},
         ),
-        ("SASL_MECHANISM", "'GSSAPI'", sasl("GSSAPI", username="a")),
+        ("SASL_MECHANISM", "'DIGEST'", sasl("DIGEST", username="a")),
+        ("SASL_KERBEROS_KEYTAB", "GSSAPI needs a keytab", sasl("GSSAPI", kerberos_principal="a@B")),
+        ("SASL_KERBEROS_PRINCIPAL", "a principal", sasl("GSSAPI", kerberos_keytab="/keytab")),
+        (
+            "SASL_KERBEROS_KEYTAB",
+            "is for GSSAPI, and the mechanism is PLAIN",
+            sasl("PLAIN", username="a", password="hunter2", kerberos_keytab="/keytab"),
+        ),
+        ("SASL_AWS_REGION", "needs the region, which the brokers' names", sasl("AWS_MSK_IAM")),
+        (
+            "SASL_JAAS_CONFIG",
+            "may have no options",
+            sasl("AWS_MSK_IAM", jaas_config=f"{IAM} required x=hunter2;", aws_region="eu-west-1"),
+        ),
+        (
+            "SASL_OAUTHBEARER_ASSERTION_FILE",
+            f"is set besides {CLIENT}_SECRET: set one of the two",
+            sasl("OAUTHBEARER", oauthbearer_assertion_file="/jwt")
+            | {URL: "http://x", f"{CLIENT}_ID": "me", f"{CLIENT}_SECRET": "hunter2"},
+        ),
+        (
+            "SASL_OAUTHBEARER_SCOPE",
+            f"has no use: {URL} names the token's file",
+            sasl("OAUTHBEARER", oauthbearer_scope="hunter2") | {URL: "file:///token"},
+        ),
+        (
+            "SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL",
+            "is not file:// and an absolute path",
+            sasl("OAUTHBEARER") | {URL: "file://token"},
+        ),
         ("SASL_USERNAME", "PLAIN needs a user", sasl("PLAIN", password="hunter2")),
         ("SASL_PASSWORD", "needs a password", sasl("SCRAM-SHA-256", username="ann")),
         (

@@ -1,4 +1,4 @@
-"""TLS: PEM files, PEM text, and the stores that only Java reads."""
+"""TLS: PEM files, PEM text, and Java's key stores."""
 
 from pathlib import Path
 
@@ -80,64 +80,22 @@ def test_the_name_is_checked_unless_turned_off(algorithm: str, *, verified: bool
     assert verified is admin(ssl(endpoint_identification_algorithm=algorithm)).verifies_hostname
 
 
-@pytest.mark.parametrize(
-    ("store", "settings", "form", "commands"),
-    [
-        (
-            "truststore",
-            {"truststore_location": "/a b/trust.jks"},
-            "JKS",
-            "keytool -importkeystore -srckeystore '/a b/trust.jks' -destkeystore '/a b/trust.p12'"
-            " -deststoretype PKCS12 && openssl pkcs12 -in '/a b/trust.p12' -nokeys -out"
-            " '/a b/trust.pem'",
-        ),
-        (
-            "keystore",
-            {"keystore_location": "/us.JKS", "keystore_password": "hunter2"},
-            "JKS",
-            "keytool -importkeystore -srckeystore /us.JKS -destkeystore /us.p12"
-            " -deststoretype PKCS12 && openssl pkcs12 -in /us.p12 -nodes -out /us.pem",
-        ),
-        (
-            "truststore",
-            {"truststore_location": "/trust.p12"},
-            "PKCS12",
-            "openssl pkcs12 -in /trust.p12 -nokeys -out /trust.pem",
-        ),
-        (
-            "keystore",
-            {"keystore_location": "/us.pfx"},
-            "PKCS12",
-            "openssl pkcs12 -in /us.pfx -nodes -out /us.pem",
-        ),
-        (
-            "keystore",
-            {"keystore_location": "/us", "keystore_type": "PKCS12"},
-            "PKCS12",
-            "openssl pkcs12 -in /us -nodes -out /us.pem",
-        ),
-        (
-            "truststore",
-            {"truststore_type": "jks"},
-            "JKS",
-            "keytool -importkeystore -srckeystore truststore.jks -destkeystore truststore.p12"
-            " -deststoretype PKCS12 && openssl pkcs12 -in truststore.p12 -nokeys -out"
-            " truststore.pem",
-        ),
-    ],
-)
-def test_a_store_of_javas_says_how_to_convert_it(
-    store: str, settings: dict[str, str], form: str, commands: str
-) -> None:
-    """Its type, or its name when no type is set, selects the commands and what to set then."""
-    line = problem(ssl(**settings))
-    target = commands.rpartition(" -out ")[2]
-    expected = (
-        f"a {form} store can't be read here; convert it with: {commands} and set"
-        f" ssl.{store}.type=PEM and ssl.{store}.location={target}"
+@pytest.mark.parametrize("form", [{}, {"truststore_type": "PKCS12", "keystore_type": "jks"}])
+def test_stores_of_javas_have_passwords(form: dict[str, str]) -> None:
+    """Their type may be missing: the content tells it, when it is read."""
+    found = admin(
+        ssl(
+            truststore_location="/trust.p12",
+            truststore_password="hunter2",
+            keystore_location="/us.jks",
+            keystore_password="hunter3",
+            **form,
+        )
     )
-    assert expected == line.partition(": ")[2]
-    assert "hunter2" not in line
+    assert (SecretStr("hunter2"), SecretStr("hunter3")) == (
+        found.ssl_truststore_password,
+        found.ssl_keystore_password,
+    )
 
 
 def test_a_type_wins_over_the_files_name() -> None:
@@ -158,12 +116,16 @@ def test_a_type_wins_over_the_files_name() -> None:
         (
             "TRUSTSTORE_PASSWORD",
             "a PEM truststore has no password",
-            {"truststore_location": "/ca", "truststore_password": "hunter2"},
+            {
+                "truststore_location": "/ca",
+                "truststore_type": "PEM",
+                "truststore_password": "hunter2",
+            },
         ),
         (
             "KEYSTORE_PASSWORD",
             "a PEM keystore has no password: a key's is ssl.key.password",
-            {"keystore_location": "/us", "keystore_password": "hunter2"},
+            {"keystore_location": "/us", "keystore_type": "PEM", "keystore_password": "hunter2"},
         ),
         (
             "KEYSTORE_CERTIFICATE_CHAIN",
@@ -191,6 +153,7 @@ def test_a_type_wins_over_the_files_name() -> None:
             {"endpoint_identification_algorithm": "none"},
         ),
         ("KEYSTORE_TYPE", "'BKS'", {"keystore_type": "BKS"}),
+        ("TRUSTSTORE_LOCATION", "is needed for a JKS truststore", {"truststore_type": "JKS"}),
     ],
 )
 def test_what_doesnt_fit_is_one_problem(key: str, message: str, settings: dict[str, str]) -> None:

@@ -5,13 +5,14 @@ import base64
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 import trustme
 from pydantic import SecretStr
 
 from sidecar.kafka.client.failures import TokenError
-from sidecar.kafka.client.oauth_tokens import ClientCredentials
+from sidecar.kafka.client.oauth_tokens import ClientCredentials, TokenFile
 from tests.sidecar.kafka.servers import Clock, hang, server_context
 from tests.support.raw_server import Handler, raw_server
 from tests.support.virtual_time import VIRTUAL_TIME
@@ -53,6 +54,7 @@ async def credentials(
     scope: str | None = None,
     *,
     is_trusted: bool = True,
+    assertion: Path | None = None,
 ) -> AsyncIterator[ClientCredentials]:
     """Credentials that ask the endpoint, over TLS when there is a CA."""
     trust = ssl.create_default_context()
@@ -63,7 +65,8 @@ async def credentials(
     async with raw_server(handle, context) as address:
         yield ClientCredentials(
             f"http{'s' if ca else ''}://{address}/realms/kafka/token?x=1",
-            client_id="sidecar",
+            client_id=None if assertion else "sidecar",
+            assertion_file=assertion,
             client_secret=SecretStr(SECRET),
             scope=scope,
             ssl_context=trust,
@@ -81,6 +84,44 @@ async def test_the_request_is_a_client_credentials_grant(clock: Clock) -> None:
     basic = base64.b64encode(f"sidecar:{SECRET}".encode())
     assert b"\r\nAuthorization: Basic " + basic + b"\r\n" in request
     assert request.endswith(b"\r\n\r\ngrant_type=client_credentials&scope=kafka+read")
+
+
+async def test_an_assertion_takes_the_place_of_the_secret(clock: Clock, tmp_path: Path) -> None:
+    """It is in the form (RFC 7523), and each request has what its file has then."""
+    endpoint, file = Endpoint(token("abc"), token("def")), tmp_path / "assertion"
+    async with credentials(endpoint, clock, assertion=file) as tokens:
+        for assertion, expected in (("jwt.1", "abc"), ("jwt.2", "def")):
+            file.write_text(f"{assertion}\n")
+            assert expected == await tokens.token()
+            clock.now += 300
+        file.write_text("")
+        with pytest.raises(TokenError, match=f"no client assertion, {file} is empty"):
+            await tokens.token()
+    kind = "urn%3Aietf%3Aparams%3Aoauth%3Aclient-assertion-type%3Ajwt-bearer"
+    for request, assertion in zip(endpoint.requests, ("jwt.1", "jwt.2"), strict=True):
+        assert b"Authorization" not in request
+        form = f"client_assertion_type={kind}&client_assertion={assertion}"
+        assert request.endswith(f"grant_type=client_credentials&{form}".encode())
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "can't be read: No such file or directory"),
+        (b"\xff", "is not ASCII"),
+        (b"\n", "empty"),
+    ],
+)
+async def test_a_token_file_without_a_token(
+    tmp_path: Path, content: bytes | None, says: str
+) -> None:
+    """The message names the file, and nothing of its content."""
+    file = tmp_path / "token"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(TokenError, match=says) as refusal:
+        await TokenFile(file).token()
+    assert str(refusal.value).startswith(f"no OAUTHBEARER token, {file} ")
 
 
 async def test_an_endpoint_with_tls(clock: Clock, ca: trustme.CA) -> None:

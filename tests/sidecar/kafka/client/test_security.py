@@ -197,6 +197,8 @@ async def test_material_that_can_not_be_read(clock: Clock, ca: trustme.CA, tmp_p
             "SCRAM-SHA-512 needs a user name and a password",
         ),
         ({"sasl_mechanism": "OAUTHBEARER"}, "OAUTHBEARER needs a token URL and a client id"),
+        ({"sasl_mechanism": "GSSAPI"}, "GSSAPI needs a keytab and a principal"),
+        ({"sasl_mechanism": "AWS_MSK_IAM"}, "AWS_MSK_IAM needs a region"),
     ],
 )
 async def test_credentials_that_are_missing(

@@ -1,0 +1,104 @@
+"""Replaces the references ``${provider:path:key}`` in properties, as Kafka's config providers do.
+
+Three providers of Kafka's are known: FileConfigProvider (a key of a properties file),
+DirectoryConfigProvider (a file of a folder, such as a mounted Secret) and EnvVarConfigProvider. A
+provider has the name that ``config.providers.NAME.class`` gives it; without such a line, Kafka's
+usual names and Strimzi's apply. Strimzi's providers that ask Kubernetes are refused with the mount
+that takes their place: the sidecar has no access to Secrets. A reference that leads nowhere is a
+problem, where Kafka would take the reference itself for the password. What is found is not
+searched for more references, as in Kafka.
+
+Example: ``${file:/etc/kafka/login.properties:password}`` is the value of ``password`` in that file.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from sidecar.formats.java_properties import parse_properties
+from sidecar.settings.forms import Entry
+
+PROVIDERS: Final = "config.providers"
+
+_REFERENCE: Final = re.compile(r"\$\{([^}:]+):(?:([^}]*):)?([^}:]*)\}")
+_CLASS: Final = re.compile(rf"(?:.+\.)?{re.escape(PROVIDERS)}\.([^.]+)\.class")
+_KINDS: Final = {
+    "FileConfigProvider": "file",
+    "DirectoryConfigProvider": "dir",
+    "EnvVarConfigProvider": "env",
+    "KubernetesSecretConfigProvider": "secrets",
+    "KubernetesConfigMapConfigProvider": "configmaps",
+}
+_USUAL: Final = {
+    **{kind: kind for kind in _KINDS.values()},
+    "directory": "dir",
+    "strimzifile": "file",
+    "strimzidir": "dir",
+    "strimzienv": "env",
+}
+
+
+class Providers:
+    """The providers that a properties file names.
+
+    Args:
+        pairs: key and value of each line of the file.
+        environ: the environment variables.
+    """
+
+    def __init__(self, pairs: Iterable[tuple[str, str]], environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._kinds = dict(_USUAL)
+        for key, value in pairs:
+            if name := _CLASS.fullmatch(key):
+                self._kinds[name[1]] = _KINDS.get(value.rpartition(".")[2], "")
+
+    def resolved(self, entry: Entry) -> Entry:
+        """Return an entry of text with its references replaced, and the files that they name.
+
+        Raises:
+            ValueError: with a sentence for the first reference that can't be replaced.
+        """
+        files: list[Path] = []
+        value = _REFERENCE.sub(lambda found: self._value(found, files), str(entry.value))
+        if not files and value == entry.value:
+            return entry
+        return Entry(value, entry.key, entry.origin, entry.file, tuple(files))
+
+    def _value(self, found: re.Match[str], files: list[Path]) -> str:
+        name, path, key = found[1], found[2] or "", found[3]
+        kind = self._kinds.get(name)
+        if kind in {"secrets", "configmaps"}:
+            resource = path.rpartition("/")[2] or "NAME"
+            raise ValueError(
+                f"{found[0]} would need access to Kubernetes, which the sidecar does not have;"
+                f" mount {resource} into its container, and write ${{dir:/mnt/{resource}:{key}}}"
+            )
+        if kind == "env":
+            if (value := self._environ.get(key)) is None:
+                raise ValueError(f"{found[0]}: the variable {key} is not set")
+            return value.removesuffix("\n").removesuffix("\r")
+        if not kind:
+            known = ", ".join(dict.fromkeys(_USUAL.values()))
+            raise ValueError(f"{found[0]} has an unknown config provider; these are known: {known}")
+        if not Path(path).is_absolute():
+            raise ValueError(f"{found[0]} must name an absolute path and a key")
+        file = Path(path) / key if kind == "dir" else Path(path)
+        files.append(file)
+        try:
+            return _content(file) if kind == "dir" else _pair(file, key)
+        except OSError as error:
+            raise ValueError(f"{found[0]}: {file} can't be read: {error.strerror}") from error
+        except (KeyError, ValueError):
+            # A text of these exceptions could contain a secret, so they are not chained.
+            what = "is not UTF-8 text" if kind == "dir" else f"has no key {key}"
+            raise ValueError(f"{found[0]}: {file} {what}") from None
+
+
+def _content(file: Path) -> str:
+    return file.read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
+
+
+def _pair(file: Path, key: str) -> str:
+    return {name: value for name, value, _ in parse_properties(file.read_bytes())}[key]
