@@ -265,7 +265,7 @@ tools-clients:
 	tools/prerequisites python java mvn go1.21 npm
 
 tools-test-all:
-	tools/prerequisites python java mvn curl promtool buildah debootstrap systemd-analyze go chromium \
+	tools/prerequisites python java mvn curl promtool alertmanager buildah debootstrap systemd-analyze go chromium \
 	    rsyslogd krb5kdc
 
 # One environment, filled as far as a command needs it. The locks agree in every version, so the larger

@@ -165,7 +165,7 @@ async def request(
     url: str,
     *,
     headers: Mapping[str, str],
-    ssl_context: ssl.SSLContext,
+    ssl_context: ssl.SSLContext | None,
     body: bytes = b"",
     longest_answer: int = LONGEST_ANSWER_BYTES,
     address: str | None = None,
@@ -176,7 +176,7 @@ async def request(
         method: such as GET.
         url: an http or https URL.
         headers: the headers besides Host, Content-Length and Connection.
-        ssl_context: for https.
+        ssl_context: for https; None uses the machine's trusted certificates.
         body: the body to send.
         longest_answer: the most bytes of the answer, including its head and framing.
         address: the address to connect to, if the URL's host has several. The certificate must be
@@ -190,10 +190,13 @@ async def request(
     import asyncio  # noqa: PLC0415 - importing it takes longer than a blocking request
 
     exchange = _Exchange(method, url, headers, body, longest_answer)
+    context = None
+    if exchange.is_secure:
+        context = ssl_context or ssl.create_default_context()
     reader, writer = await asyncio.open_connection(
         address or exchange.host,
         exchange.port,
-        ssl=ssl_context if exchange.is_secure else None,
+        ssl=context,
         server_hostname=exchange.host if exchange.is_secure else None,
         limit=_PIECE,
         happy_eyeballs_delay=next_address_s(address or exchange.host),

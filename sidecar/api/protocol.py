@@ -19,7 +19,7 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 
 from sidecar.api.body_limit import LARGEST_BODY, TOO_LARGE
-from sidecar.api.connections import Connections
+from sidecar.api.connections import Connection, Connections
 from sidecar.api.problems import problem
 from sidecar.api.whole_answers import whole_answers
 
@@ -32,6 +32,14 @@ _PATIENCE_S: Final = 10.0
 _UNREAD_S: Final = 30.0
 """The time for a client to read an answer: three times Prometheus's scrape time-out."""
 
+_PROBES: Final = (b"/healthz", b"/readyz")
+"""What the kubelet requests, which can't present a certificate."""
+
+_NO_CERTIFICATE: Final = (
+    "This sidecar requires a client certificate: present one of a CA in the sidecar's "
+    "SIDECAR_HTTP_SSL_CLIENT_CA_FILE."
+)
+
 _MOST_AHEAD: Final = 16
 """The most pipelined requests that wait behind the current one."""
 
@@ -41,9 +49,13 @@ class SidecarProtocol(HttpToolsProtocol):
 
     Attributes:
         all_connections: all connections, which have a common limit.
+        requires_certificate: whether all but probes need a client certificate.
+        handshake: the connection as it was counted during its TLS handshake; None without TLS.
     """
 
     all_connections: ClassVar[Connections]
+    requires_certificate: ClassVar[bool] = False
+    handshake: Connection | None = None
 
     _pending = 0
     _body_bytes = 0
@@ -51,12 +63,18 @@ class SidecarProtocol(HttpToolsProtocol):
     _in_head = False
     _in_body = False
     _in_next_part = False
+    _is_anonymous = False
     _timer: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
         """Count the connection, and wait for a head."""
         super().connection_made(transport)
+        if self.handshake is not None:
+            self.all_connections.leave(self.handshake)
+        if self.requires_certificate:
+            over = transport.get_extra_info("ssl_object")
+            self._is_anonymous = over.getpeercert(binary_form=True) is None
         if self.all_connections.enter(self):
             self._expect()
         else:
@@ -125,6 +143,9 @@ class SidecarProtocol(HttpToolsProtocol):
             return
         if self.parser.get_http_version() == "1.1" and _hosts(self.headers) != 1:
             self._refuse(400, "A request needs one Host header (RFC 9112, section 3.2).")
+            return
+        if self._is_anonymous and self.url.partition(b"?")[0] not in _PROBES:
+            self._refuse(403, _NO_CERTIFICATE)
             return
         self._in_body = self._in_next_part = True
         super().on_headers_complete()
@@ -217,10 +238,19 @@ def _hosts(headers: list[tuple[bytes, bytes]]) -> int:
     return sum(name == b"host" for name, _ in headers)
 
 
-def protocol_of(connections: Connections) -> type[SidecarProtocol]:
-    """Return the protocol, which counts its connections among the given ones."""
+def protocol_of(
+    connections: Connections, *, requires_certificate: bool = False
+) -> type[SidecarProtocol]:
+    """Return the protocol, which counts its connections among the given ones.
+
+    Args:
+        connections: all connections.
+        requires_certificate: whether all but probes need a client certificate.
+    """
+    needs = requires_certificate
 
     class _Counted(SidecarProtocol):
         all_connections = connections
+        requires_certificate = needs
 
     return _Counted

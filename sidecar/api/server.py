@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import os
 import socket
+import ssl
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -19,6 +20,7 @@ from starlette.types import ASGIApp
 
 from sidecar.api.connections import Connections
 from sidecar.api.protocol import protocol_of
+from sidecar.api.tls_connection import TlsConnection, over_tls
 from sidecar.errors import ListenError
 from sidecar.settings import HostPort
 
@@ -44,12 +46,15 @@ files. asyncio also uses this number as the backlog, which is therefore set sepa
 Listen = Callable[[HostPort], list[socket.socket]]
 """Create the sockets that listen on an address."""
 
+Tls = Callable[[], ssl.SSLContext]
+
 
 class HttpServer:
     """Serves an app at an address.
 
     Attributes:
         address: the address of the server, with the actual port if 0 was requested.
+        scheme: http or https.
     """
 
     def __init__(
@@ -58,6 +63,7 @@ class HttpServer:
         address: HostPort,
         connections: Connections,
         listen: Listen | None = None,
+        tls: Tls | None = None,
     ) -> None:
         """Start to listen; port 0 takes a free port.
 
@@ -66,16 +72,22 @@ class HttpServer:
             address: the address to listen on.
             connections: limits the number of clients.
             listen: creates the sockets; None uses this machine.
+            tls: returns the TLS context of a new connection; None serves plain HTTP. Whether
+                clients need a certificate stays as it is at first.
 
         Raises:
             ListenError: the address can't be listened on.
         """
         self._sockets = (listen or listen_on)(address)
         self.address = HostPort(address.host, self._sockets[0].getsockname()[1])
+        encrypted: set[TlsConnection] = set()
+        self.scheme = "http" if tls is None else "https"
+        requires = tls is not None and tls().verify_mode is not ssl.CERT_NONE
+        http = protocol_of(connections, requires_certificate=requires)
         config = uvicorn.Config(
             app,
             loop="none",
-            http=protocol_of(connections),
+            http=http if tls is None else over_tls(http, tls, encrypted),  # type: ignore[arg-type] # only called
             ws="none",
             lifespan="off",
             log_config=None,
@@ -87,7 +99,7 @@ class HttpServer:
             backlog=_ACCEPTED_AT_ONCE,
             timeout_keep_alive=_KEEP_ALIVE_S,
         )
-        self._server = _Server(config)
+        self._server = _Server(config, encrypted)
 
     async def serve(self) -> None:
         """Serve until stopped, then close all sockets."""
@@ -113,8 +125,9 @@ class HttpServer:
 class _Server(uvicorn.Server):
     """uvicorn's server without its signal handlers, and with an end to its shutdown."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, encrypted: set[TlsConnection]) -> None:
         super().__init__(config)
+        self._encrypted = encrypted
         self._exiting = asyncio.Event()
 
     def exit(self) -> None:
@@ -162,6 +175,8 @@ class _Server(uvicorn.Server):
             server.close()
         for connection in list(self.server_state.connections):
             connection.transport.abort()
+        for below in list(self._encrypted):
+            below.drop()
 
     async def _wait_until_gone(self) -> None:
         for _ in range(_CHECKS):

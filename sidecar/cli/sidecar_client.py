@@ -15,11 +15,14 @@ import ssl
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Final
 from urllib.parse import urlsplit
 
+from sidecar.errors import SettingsError
 from sidecar.http import AnswerCutError, AnswerTooLongError, HttpError, request_blocking
+from sidecar.tls import TlsFiles, client_context
 
 DEADLINE_S: Final = 5.0
 """A sidecar answers within milliseconds. An operator does not wait longer for one that hangs."""
@@ -55,12 +58,14 @@ class Address:
         host: name or IP address; an IPv6 address has no brackets.
         port: 1 to 65535.
         path: the prefix before /v1 if the sidecar is behind a proxy; else "".
+        tls: the files for https.
     """
 
     scheme: str
     host: str
     port: int
     path: str = ""
+    tls: TlsFiles = field(default_factory=TlsFiles)
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -186,8 +191,9 @@ def _send(
     except OSError as error:
         why = _REFUSED if isinstance(error, ConnectionRefusedError) else error.strerror
         return _unreached(address, documents, why or str(error))
-    except AnswerCutError as error:
-        return _unreached(address, documents, str(error))
+    except (AnswerCutError, SettingsError) as error:
+        hint = "; does it use TLS? Then write https://" if address.scheme == "http" else ""
+        return _unreached(address, documents, f"{error}{hint}")
     except (HttpError, ValueError, RecursionError):
         return _unreached(address, documents, "the server at this address is not a sidecar")
     return Answer(address, tuple(documents))
@@ -216,6 +222,7 @@ def _one(
             deadline_s=ends_at - time.monotonic(),
             body=body,
             longest_answer=_LONGEST_ANSWER,
+            ssl_context=_context(address.tls) if address.scheme == "https" else None,
         )
     except AnswerTooLongError:
         return {}, "its answer is longer than 1 MiB"
@@ -227,6 +234,10 @@ def _one(
     if not 200 <= response.status < 300:
         return {}, _problem(response.status, document, token is not None)
     return document, None
+
+
+_context = cache(client_context)
+"""One for all sidecars."""
 
 
 def _problem(status: int, document: Mapping[str, object], has_token: bool) -> str:

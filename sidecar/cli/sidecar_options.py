@@ -6,9 +6,10 @@ The exit code is 0 only if every sidecar did as requested.
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
-from typing import Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -22,12 +23,15 @@ from sidecar.cli.sidecar_client import (
     parse_address,
     request_all,
 )
+from sidecar.tls import CERTIFICATE, TlsFiles
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 _ANY: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not listened on, but replaced
 """A sidecar that listens on all addresses is called on loopback."""
+
+_LOOPBACK: Final = ("127.0.0.1", "::1")
 
 _UNWRITTEN: Final = {
     "pending": "applies; not written to the state file yet",
@@ -54,7 +58,10 @@ def _addresses(
 
 
 def sidecars_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Give a command ``sidecars: tuple[Address, ...]`` and ``as_json: bool``."""
+    """Give a command ``sidecars: tuple[Address, ...]`` and ``as_json: bool``.
+
+    The addresses have the files of the options for https.
+    """
     sidecars = click.option(
         "--sidecars",
         callback=_addresses,
@@ -64,29 +71,55 @@ def sidecars_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
         help="The sidecars to call, all at once, separated by commas: each a host:port or a URL.",
     )
     as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-    return sidecars(as_json(function))
+    files = [
+        _file("--ca-file", "SIDECAR_HTTP_SSL_CA_FILE", "The CA certificates to trust with https."),
+        _file("--certificate-file", CERTIFICATE, "This client's certificate, for mutual TLS."),
+        _file("--key-file", "SIDECAR_HTTP_SSL_KEY_FILE", "The key of that certificate."),
+    ]
+
+    @wraps(function)
+    def with_files(*args: Any, **kwargs: Any) -> _R:  # noqa: ANN401 - the command's
+        names = ("ca_file", "certificate_file", "key_file")
+        ca, certificate, key = (kwargs.pop(name) for name in names)
+        tls = TlsFiles(ca, certificate, key)
+        kwargs["sidecars"] = tuple(replace(address, tls=tls) for address in kwargs["sidecars"])
+        return function(*args, **kwargs)
+
+    command: Callable[..., _R] = as_json(with_files)
+    for option in reversed(files):
+        command = option(command)
+    return sidecars(command)
 
 
 def token_option(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Give a command ``token_file: Path | None``."""
+    text = "The file with the bearer token that changes need."
+    return _file("--token-file", "SIDECAR_TOKEN_FILE", text)(function)
+
+
+def _file(name: str, variable: str, text: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     return click.option(
-        "--token-file",
+        name,
         type=click.Path(path_type=Path),
-        envvar="SIDECAR_TOKEN_FILE",
+        envvar=variable,
         show_envvar=True,
         metavar="FILE",
-        help="The file with the bearer token that changes need.",
-    )(function)
+        help=text,
+    )
 
 
 def own_address() -> str:
-    """Return the address of the sidecar that runs with this environment."""
-    listen = os.environ.get("SIDECAR_HTTP_LISTEN", "").strip()
-    if not listen:
-        return f"127.0.0.1:{DEFAULT_PORT}"
+    """Return the address of the sidecar that runs with this environment.
+
+    With TLS, a loopback address is called localhost, because certificates rarely have its number.
+    """
+    listen = os.environ.get("SIDECAR_HTTP_LISTEN", "").strip() or f"127.0.0.1:{DEFAULT_PORT}"
     host, _, port = listen.rpartition(":")
     bare = host.strip("[]")
     bare = _ANY.get(bare, bare)
+    if os.environ.get(CERTIFICATE):
+        bare = "localhost" if bare in _LOOPBACK else bare
+        return f"https://[{bare}]:{port}" if ":" in bare else f"https://{bare}:{port}"
     return f"[{bare}]:{port}" if ":" in bare else f"{bare}:{port}"
 
 

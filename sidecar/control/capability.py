@@ -18,7 +18,7 @@ metrics, and may take 0.3 s to write its last line.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fastapi import FastAPI
@@ -29,6 +29,7 @@ from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.control.persistence import Persistence
 from sidecar.control.poller import always
 from sidecar.control.tokens import Tokens
+from sidecar.peers.trust import Trust
 from sidecar.requestlog.line import Line
 from sidecar.requestlog.reader import LogReader
 from sidecar.settings import Settings
@@ -65,6 +66,7 @@ class Services:
         request_log: reads the log of the broker beside this sidecar; None when no file is set.
         failures: guards functions that other parts call.
         is_observer: returns whether this sidecar asks all brokers; otherwise observers do.
+        trust: sends requests to other sidecars.
     """
 
     board: Board
@@ -74,6 +76,7 @@ class Services:
     request_log: LogReader | None
     failures: CapabilityFailures
     is_observer: Callable[[], bool] = always
+    trust: Trust = field(default_factory=Trust)
 
     def subscribe(
         self, name: str, on_line: Callable[[Line], None], is_needed: Callable[[], bool]

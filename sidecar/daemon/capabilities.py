@@ -19,12 +19,14 @@ from sidecar.producer_ids.capability import prepare as prepare_producer_ids
 from sidecar.request_time.capability import prepare as prepare_request_time
 from sidecar.settings import Settings
 from sidecar.volumes import Observation
+from sidecar.webhook.capability import prepare as prepare_webhook
 
 CAPABILITIES: Final[Mapping[str, Prepare]] = {
     "producer_ids": prepare_producer_ids,
     "request_time": prepare_request_time,
     "mutations": prepare_mutations,
     "history": prepare_history,
+    "webhook": prepare_webhook,
 }
 
 

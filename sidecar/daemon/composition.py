@@ -18,7 +18,7 @@ from fastapi import FastAPI
 from sidecar import __version__
 from sidecar.api.connections import Connections
 from sidecar.api.readiness import Polling
-from sidecar.api.server import HttpServer
+from sidecar.api.server import HttpServer, Tls
 from sidecar.api.views import cluster_id
 from sidecar.control.board import Board
 from sidecar.control.capability import Capability, Services, Task
@@ -60,6 +60,7 @@ from sidecar.metrics.request_throttle_collector import RequestThrottleCollector
 from sidecar.peers.addresses import Addresses
 from sidecar.peers.observations import ObservationLog
 from sidecar.peers.observers import Observers, Sight
+from sidecar.peers.trust import Trust
 from sidecar.peers.zones import Zones
 from sidecar.requestlog.reader import LogReader
 from sidecar.settings import KafkaAdmin, Settings, read_again, secret_files
@@ -162,7 +163,9 @@ async def compose(
     machine = machine or Machine()
     clock = machine.clock
     tokens = Tokens(files.token, clock.now, lambda: secrets.look(settled=False))
-    credentials = Credentials(tokens, settings.kafka_admin, expiries_of(settings.kafka_admin))
+    credentials = Credentials(
+        tokens, settings.kafka_admin, expiries_of(settings.kafka_admin), files.tls
+    )
     factors = _factors(settings)
     board, writer = await _board(settings, factors, files.state_file, machine)
     failures = CapabilityFailures((*CAPABILITIES, *_SPINE))
@@ -180,6 +183,7 @@ async def compose(
         request_log=request_log,
         failures=failures,
         is_observer=lambda: observers is None or observers.is_observer,
+        trust=files.tls.trust,
     )
     capabilities = build_all(files.capabilities, services)
     registry = _with_collectors(
@@ -224,7 +228,7 @@ async def compose(
         )
         if settings.observers is not None:
             seen = ObservationLog(board.start_id, clock.now)
-            observers, zones = _observers(settings, board, seen, announce)
+            observers, zones = _observers(settings, board, seen, announce, files.tls.trust)
             supervised += (
                 (_OBSERVERS, "observers", observers.run),
                 (_OBSERVERS, "zones", zones.run),
@@ -251,7 +255,11 @@ async def compose(
         tools=ToolSettings.of(settings),
     )
     servers = _servers(
-        app, build_metrics_app(board, polling, registry), settings, connections, machine
+        (app, build_metrics_app(board, polling, registry)),
+        settings,
+        connections,
+        machine,
+        files.tls.context,
     )
     reload = Reload(load, credentials, source, capabilities, failures, settings)
     secrets = SecretFiles(reload, stamps)
@@ -293,7 +301,10 @@ def _register_sight(
         is_refused = source is not None and bool(source.refusal)
         return {"broker": is_refused, "token": credentials.tokens.is_former_used}
 
-    registry.register(CredentialCollector(lambda: credentials.expiries, former_uses))
+    def expiries() -> dict[str, float]:
+        return {**credentials.expiries, **credentials.tls.expiries}
+
+    registry.register(CredentialCollector(expiries, former_uses))
     registry.register(ObserverCollector(observers))
     throttled_s = (lambda: 0.0) if source is None else (lambda: source.throttled_s)
     registry.register(RequestThrottleCollector(throttled_s))
@@ -393,14 +404,19 @@ def _watches(
 
 
 def _servers(
-    app: FastAPI, metrics: FastAPI, settings: Settings, connections: Connections, machine: Machine
+    both: tuple[FastAPI, FastAPI],
+    settings: Settings,
+    connections: Connections,
+    machine: Machine,
+    tls: Tls | None,
 ) -> list[HttpServer]:
-    """Bind a server for each app that has an address."""
+    """Bind a server for each app that has an address: the whole API, and the metrics alone."""
+    app, metrics = both
     apps = [(app, settings.http_listen)]
     if settings.metrics_listen is not None:
         apps.append((metrics, settings.metrics_listen))
-    servers = [HttpServer(app, at, connections, machine.listen) for app, at in apps]
-    addresses = " and ".join(f"http://{server.address}" for server in servers)
+    servers = [HttpServer(app, at, connections, machine.listen, tls) for app, at in apps]
+    addresses = " and ".join(f"{server.scheme}://{server.address}" for server in servers)
     _log.info("throttle-sidecar %s listens on %s", __version__, addresses)
     return servers
 
@@ -414,6 +430,7 @@ def _observers(
     board: Board,
     seen: ObservationLog,
     announce: Callable[[Observation], None],
+    trust: Trust,
 ) -> tuple[Observers, Zones]:
     """Build the part that follows observers and publishes their observations here."""
 
@@ -436,8 +453,8 @@ def _observers(
     longest_s = timing.interval_s + timing.deadline_s
     sight = Sight(seen, take, board.now, known_cluster_id, whole_at, longest_s, read_at)
     addresses = Addresses(settings.peers, board.now)
-    zones = Zones(addresses, board.now)
-    return Observers(addresses, count, sight, zones=lambda: zones.known), zones
+    zones = Zones(addresses, board.now, trust=trust)
+    return Observers(addresses, count, sight, zones=lambda: zones.known, trust=trust), zones
 
 
 def _zone(settings: Settings, source: KafkaVolumeSource | None) -> Callable[[], str | None]:

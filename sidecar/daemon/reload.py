@@ -18,12 +18,14 @@ from typing import Final
 from sidecar.control.capability import Capability
 from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.control.tokens import Tokens
+from sidecar.daemon.api_tls import FIELDS, ApiTls
 from sidecar.daemon.start_files import token_of
 from sidecar.errors import SidecarError
 from sidecar.kafka import KafkaVolumeSource
 from sidecar.kafka.client.certificates import expiries_of
 from sidecar.settings import KafkaAdmin, Settings, need_restart, read_again, with_former
 from sidecar.threads import OwnThreads
+from sidecar.tls import TlsFiles
 
 _log = logging.getLogger(__name__)
 
@@ -39,11 +41,13 @@ class Credentials:
         tokens: the tokens for changes over HTTP.
         kafka_admin: how to reach the brokers; None when disabled.
         expiries: setting -> when its certificates expire, epoch seconds.
+        tls: the TLS material of the API.
     """
 
     tokens: Tokens
     kafka_admin: KafkaAdmin | None
     expiries: Mapping[str, float] = field(default_factory=dict)
+    tls: ApiTls = field(default_factory=lambda: ApiTls(TlsFiles()))
 
 
 @dataclass(slots=True)
@@ -131,7 +135,11 @@ class Reload:
         Raises:
             SidecarError: something can't be used; nothing has changed.
         """
+        # Other paths need a restart.
+        same = {name: getattr(self.started, name) for name in FIELDS}
+        settings = settings.model_copy(update=same)
         token = token_of(settings)
+        use_tls = self.credentials.tls.read()
         admin, before = settings.kafka_admin, self.settings.kafka_admin
         if admin is not None and before is not None:
             is_refused = self.source is not None and self.source.is_refused
@@ -153,6 +161,7 @@ class Reload:
             self.credentials.tokens.replace(token, ends_former=redial)
             self.credentials.kafka_admin = admin
             self.credentials.expiries = expiries
+            use_tls()
             for name, change in changes:
                 self.failures.call(name, "reload", change, None)
             self.settings = settings

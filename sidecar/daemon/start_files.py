@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sidecar.api.bearer_token import read_token
 from sidecar.control.capability import Build
+from sidecar.daemon.api_tls import ApiTls
 from sidecar.daemon.capabilities import prepare_all
 from sidecar.daemon.sources import Quotas, Source, factor_source, quota_source
 from sidecar.errors import SettingsError
@@ -26,6 +27,7 @@ class StartFiles:
         capabilities: name -> the function that builds the capability.
         factor_source: returns the factor; None if the volumes decide.
         quota_source: returns the quotas to set in Kafka; None to set none.
+        tls: the TLS material of the API.
     """
 
     token: str | None
@@ -33,6 +35,7 @@ class StartFiles:
     capabilities: Mapping[str, Build]
     factor_source: Source[float] | None
     quota_source: Source[Quotas] | None
+    tls: ApiTls
 
 
 def read_start_files(settings: Settings) -> StartFiles:
@@ -48,6 +51,7 @@ def read_start_files(settings: Settings) -> StartFiles:
         prepare_all(settings),
         None if factor is None else factor_source("SIDECAR_FACTOR_SOURCE", factor),
         None if quotas is None else quota_source("SIDECAR_QUOTA_SOURCE", quotas),
+        ApiTls.of(settings),
     )
 
 

@@ -164,10 +164,12 @@ class Peers:
         seen: Callable[[str, int], None],
         wrote: Callable[[int], None] | None = None,
         is_wanted: Callable[[], bool] = lambda: True,
+        trust: Trust | None = None,
     ) -> None:
         """Calls ``seen`` with each user and id, and ``wrote`` with each id that wrote.
 
-        It asks only while ``is_wanted`` returns True.
+        It asks only while ``is_wanted`` returns True. ``trust`` sends the requests; None trusts the
+        machine's CA certificates.
         """
         self.peers = [Peer(address) for address in addresses.known]
         self.lost = 0
@@ -175,7 +177,7 @@ class Peers:
         self._seen = seen
         self._wrote = wrote
         self._is_wanted = is_wanted
-        self._trust = Trust()
+        self._trust = trust or Trust()
 
     async def run(self) -> None:
         """Ask all sidecars, until cancelled."""

@@ -131,6 +131,7 @@ class Observers:
         *,
         zones: Callable[[], Mapping[str, str]] = dict,
         ask: Ask | None = None,
+        trust: Trust | None = None,
     ) -> None:
         """Start without following.
 
@@ -140,6 +141,7 @@ class Observers:
             sight: the observations of this sidecar.
             zones: the text of an address -> its sidecar's zone, if it is known.
             ask: requests observations; None uses HTTP.
+            trust: sends the requests; None trusts the machine's CA certificates.
         """
         self.dropped: Counter[str] = Counter()
         self._addresses = addresses
@@ -159,7 +161,7 @@ class Observers:
         self._firsts: dict[frozenset[str], list[Observer]] = {}
         self._firsts_zones: Mapping[str, str] = {}
         self._requests = Requests()
-        self._trust = Trust()
+        self._trust = trust or Trust()
         self._fresh_until = clock() + _GRACE_S
 
     @property

@@ -54,7 +54,12 @@ class Zones:
     """
 
     def __init__(
-        self, addresses: Addresses, clock: Callable[[], float], *, ask: Ask | None = None
+        self,
+        addresses: Addresses,
+        clock: Callable[[], float],
+        *,
+        ask: Ask | None = None,
+        trust: Trust | None = None,
     ) -> None:
         """Start without zones.
 
@@ -62,12 +67,13 @@ class Zones:
             addresses: the addresses of all sidecars, including this one.
             clock: steady seconds.
             ask: requests a zone; None uses HTTP.
+            trust: sends the requests; None trusts the machine's CA certificates.
         """
         self.known: Mapping[str, str] = {}
         self._addresses = addresses
         self._clock = clock
         self._ask = ask or self._ask_by_http
-        self._trust = Trust()
+        self._trust = trust or Trust()
         self._due_at: dict[str, float] = {}
         self._retry_s: dict[str, float] = {}
 

@@ -205,10 +205,10 @@ class ProducerIdCapability(Capability):
         if not urls:
             return None
         addresses = Addresses(urls, self._services.board.now)
-        if self._active is None:
-            return Peers(addresses, self._watch.seen, is_wanted=self._is_limited)
-        active = self._active
-        return Peers(addresses, active.allocated, active.wrote, is_wanted=self._is_limited)
+        wanted, trust, active = self._is_limited, self._services.trust, self._active
+        if active is None:
+            return Peers(addresses, self._watch.seen, is_wanted=wanted, trust=trust)
+        return Peers(addresses, active.allocated, active.wrote, wanted, trust)
 
     def _request_quotas(self, settings: Settings) -> RequestQuotaEnforcer | None:
         has_source = self._services.request_log is not None or self._peers is not None

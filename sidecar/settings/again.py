@@ -22,7 +22,7 @@ from sidecar.settings.model import KafkaAdmin, PemFiles, Settings
 from sidecar.settings.sources import read_password
 from sidecar.settings.values import Place
 
-_READ_AGAIN: Final = frozenset({"kafka_admin", "token_file"})
+_READ_AGAIN: Final = frozenset({"kafka_admin", "token_file", "webhook_secret_file"})
 _CREDENTIALS: Final = tuple(
     name
     for name in KafkaAdmin.model_fields
@@ -48,6 +48,13 @@ def secret_files(settings: Settings) -> tuple[Path, ...]:
     """
     admin = settings.kafka_admin
     files = [settings.token_file]
+    files += [
+        settings.http_ssl_certificate_file,
+        settings.http_ssl_key_file,
+        settings.http_ssl_client_ca_file,
+        settings.http_ssl_ca_file,
+        settings.webhook_secret_file,
+    ]
     if admin is not None and admin.trusts_system:
         system = ssl.get_default_verify_paths().cafile
         # It is None if there is no such file, which typeshed does not know.

@@ -167,6 +167,16 @@ def url(raw: object) -> str:
     return check_url(text(raw))
 
 
+def secret_url(raw: object) -> SecretStr:
+    """Read an http or https URL that no message shows."""
+    address = check_url(secret(raw).get_secret_value())
+    try:
+        _ = urlsplit(address).port
+    except ValueError:
+        raise ValueError("has a host or port that is not valid") from None
+    return SecretStr(address)
+
+
 def token_url(raw: object) -> str:
     """Read an http or https URL, or the file URL of an absolute path, as in the Java client."""
     value = text(raw)

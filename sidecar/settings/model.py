@@ -48,6 +48,7 @@ StoreType = Annotated[
 Url = Annotated[str, Form(convert.url, "http or https URL")]
 TokenUrl = Annotated[str, Form(convert.token_url, "http, https or file URL")]
 FolderUrl = Annotated[str, Form(convert.folder_url, "http or https URL")]
+SecretUrl = Annotated[SecretStr, Form(convert.secret_url, "http or https URL", is_secret=True)]
 Urls = Annotated[tuple[str, ...], Form(convert.urls, "URL list")]
 Address = Annotated[HostPort, Form(convert.listen_address, "host:port")]
 Servers = Annotated[
@@ -283,6 +284,18 @@ class Settings(BaseSettings):
     metrics_listen: Annotated[Address | None, Default("the same as http.listen")] = None
     """A separate address for /metrics, /healthz and /readyz, so that Prometheus can reach only
     these."""
+    http_ssl_certificate_file: File | None = None
+    """A PEM file with the certificate chain of the API and of /metrics, which then use TLS. The
+    sidecar also presents it to other sidecars. It is read again when it changes."""
+    http_ssl_key_file: File | None = None
+    """A PEM file with the key of that certificate, if the certificate's file does not contain
+    it."""
+    http_ssl_client_ca_file: File | None = None
+    """A PEM file with the CA certificates of clients. With it, all requests but /healthz and
+    /readyz require a client certificate (mutual TLS)."""
+    http_ssl_ca_file: File | None = None
+    """A PEM file with the CA certificates by which the sidecar trusts other sidecars. The default
+    is to trust those of the system."""
     http_user_header: Text | None = None
     """The request header in which an authenticating proxy names the user, such as X-Forwarded-User.
     The log and /v1/decisions name that user with each change."""
@@ -291,6 +304,15 @@ class Settings(BaseSettings):
     the form of the cluster's addresses."""
     runbooks_url: FolderUrl = values.RUNBOOKS_URL
     """Where alerts link to: a sidecar's /runbooks/, or a copy of docs/runbooks."""
+    webhook_url: SecretUrl | None = None
+    """Where the sidecar sends a message when a throttle, the stop line, the fallback or an override
+    begins or ends: Alertmanager's /api/v2/alerts, or Slack's incoming webhook. It may be secret."""
+    webhook_format: Annotated[values.WebhookFormat, _one_of(values.WebhookFormat)] = "alertmanager"
+    """The format of these messages."""
+    webhook_interval: Duration = 30.0
+    """The shortest time between two messages. After it, only the last state is sent."""
+    webhook_secret_file: File | None = None
+    """A file with the secret by which messages are signed (HMAC-SHA256)."""
     state_file: File | None = None
     """The file in which the sidecar keeps its decision, the last volumes and the override across a
     restart. Without it, the sidecar keeps nothing."""

@@ -56,6 +56,7 @@ def check_together(values: Settings, problems: Problems) -> Settings | None:
         problems.add("quota_source", f"needs {problems.name('kafka_admin_bootstrap_servers')}")
     if values.observers is not None and not values.peers:
         problems.add("observers", f"needs {problems.name('peers')}: the addresses of all sidecars")
+    _check_needs(values, problems)
     if problems.lines():
         return None
     update = {"check_interval_minimum_s": minimum_s, "kafka_admin": admin}
@@ -80,6 +81,16 @@ def remarks(settings: Settings, problems: Problems) -> Iterator[str]:
         else:
             than += " fallback"
         yield f"{name}: {format_duration(validity_s)} is shorter than {than}"
+
+
+def _check_needs(values: Settings, problems: Problems) -> None:
+    for name, needed in (
+        ("http_ssl_key_file", "http_ssl_certificate_file"),
+        ("http_ssl_client_ca_file", "http_ssl_certificate_file"),
+        ("webhook_secret_file", "webhook_url"),
+    ):
+        if getattr(values, name) is not None and getattr(values, needed) is None:
+            problems.add(name, f"needs {problems.name(needed)}")
 
 
 def _check_no_limits(values: Settings, problems: Problems) -> None:

@@ -12,6 +12,8 @@ IdsCount = Literal["active", "allocated"]
 LogFormat = Literal["text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 Platform = Literal["auto", "kafka", "strimzi"]
+WebhookFormat = Literal["alertmanager", "slack"]
+
 RUNBOOKS_URL: Final = "http://127.0.0.1:7070/runbooks/"
 """Leads to a sidecar through a tunnel or a forwarded port; alert rules have the same default."""
 Place = Literal["environment", "properties", "toml", "command config"]

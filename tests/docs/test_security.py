@@ -17,7 +17,7 @@ from tests.sidecar.throttle.build import reading, whole
 from tests.support.daemon import Daemon, started
 
 PAGE = "security"
-LISTENING, CHANGES, _, SECRETS = tables(PAGE)
+LISTENING, _, CHANGES, _, SECRETS = tables(PAGE)
 SECRET = "hunter2-never-shown"
 DISABLED = {"SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S"}
 BODIES: dict[str, dict[str, Any]] = {

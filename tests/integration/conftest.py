@@ -37,6 +37,7 @@ _NEEDS: Final = {
     "secure_kafka": "broker",
     "browser": "browser",
     # Files whose tests start what they need themselves, or need a program alone.
+    "test_api_tls": "broker",
     "test_authorizer_upgrade": "broker",
     "test_blocks": "demo",
     "test_callback_model": "broker",

@@ -8,6 +8,7 @@ ends with the test, also with one that is killed.
 import os
 import re
 import signal
+import ssl
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -36,7 +37,7 @@ LIMIT_BYTES = 40 << 20
 FULL_BYTES = 32 << 20
 """So many more bytes on a free volume violate that limit."""
 
-_LISTENS = re.compile(r"listens on (http://[^\s\",]+)(?: and (http://[^\s\",]+))?")
+_LISTENS = re.compile(r"listens on (https?://[^\s\",]+)(?: and (https?://[^\s\",]+))?")
 
 
 def settings(bootstrap: str, **more: str) -> dict[str, str]:
@@ -67,7 +68,10 @@ class Daemon(Documents):
     Attributes:
         urls: where it listens: its API, and its metrics where they have an address of their own.
         pid: its process.
+        tls: how requests reach it over https.
     """
+
+    tls: ssl.SSLContext | bool = False
 
     def __init__(
         self,
@@ -172,8 +176,8 @@ class Daemon(Documents):
     ) -> httpx.Response:
         """One request, on a connection of its own; a path, or a whole URL."""
         bearer = {"Authorization": f"Bearer {token}"} if token else {}
-        # There is no TLS here, and reading the certificates takes longer than a request.
-        async with httpx.AsyncClient(base_url=self.url, timeout=SEEN_S, verify=False) as client:
+        # Mostly there is no TLS here, and reading the certificates takes longer than a request.
+        async with httpx.AsyncClient(base_url=self.url, timeout=SEEN_S, verify=self.tls) as client:
             return await client.request(
                 method, path, headers={**bearer, **(headers or {})}, json=body
             )

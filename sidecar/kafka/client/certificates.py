@@ -51,11 +51,16 @@ def expiries_of(admin: KafkaAdmin | None) -> Mapping[str, float]:
     return {
         f"kafka.admin.ssl.{name}": choose(dates)
         for name, place, choose in places
-        if place is not None and (dates := _dates(place))
+        if place is not None and (dates := dates_of(place))
     }
 
 
-def _dates(place: Path | str | bytes) -> list[float]:
+def dates_of(place: Path | str | bytes) -> list[float]:
+    """Return when each certificate expires, epoch seconds; none if they can't be read.
+
+    Args:
+        place: a PEM file, or its content.
+    """
     try:
         if isinstance(place, Path):
             place = place.read_bytes()

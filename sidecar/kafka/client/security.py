@@ -22,11 +22,11 @@ from sidecar.kafka.client.failures import Names
 from sidecar.kafka.client.java_stores import with_pem
 from sidecar.kafka.client.oauth_tokens import ClientCredentials, SharedTokens, TokenFile
 from sidecar.settings import KafkaAdmin, PemFiles, token_path
+from sidecar.tls import reason_of, why_no_ca
 
 if TYPE_CHECKING:
     from sidecar.kafka.client.kerberos import Kerberos
 
-_OTHER_KEY: Final = ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH")
 _NOTHING_READ: Final = PemFiles(None, None, None)
 
 
@@ -147,7 +147,8 @@ def _broker_context(admin: KafkaAdmin) -> ssl.SSLContext:
         except OSError as error:
             shown = _shown(admin.ssl_keystore_location, "client certificate")
             key_shown = f"its key file {admin.key_file}" if admin.key_file else "its key"
-            text = f"{shown} or {key_shown} can't be used: {_reason(error)}"
+            why = reason_of(error, "is it PEM, and the key's password right?")
+            text = f"{shown} or {key_shown} can't be used: {why}"
             raise SettingsError((text,)) from error
     return context
 
@@ -167,7 +168,7 @@ def _trust(admin: KafkaAdmin, *, besides_system: bool) -> ssl.SSLContext:
             )
     except (OSError, ValueError) as error:
         shown = _shown(admin.ssl_truststore_location, "CA certificate")
-        raise SettingsError((f"{shown} can't be used: {_why_no_ca(error)}",)) from error
+        raise SettingsError((f"{shown} can't be used: {why_no_ca(error)}",)) from error
     return context
 
 
@@ -191,23 +192,3 @@ def _path(file: Path | None, text: str | bytes | None, files: ExitStack) -> str 
 
 def _shown(file: Path | None, what: str) -> str:
     return f"the {what} file {file}" if file is not None else f"the {what} in the settings"
-
-
-def _why_no_ca(error: Exception) -> str:
-    if not isinstance(error, ssl.SSLError):
-        return _reason(error)
-    # For text in memory, OpenSSL's error has a message but no reason.
-    if error.reason == "NO_CERTIFICATE_OR_CRL_FOUND" or "not contain a certificate" in str(error):
-        return "it has no certificate (PEM that begins with -----BEGIN CERTIFICATE-----)"
-    return f"{error.reason} (is it PEM?)" if error.reason else "it is not PEM"
-
-
-def _reason(error: Exception) -> str:
-    # Only texts that do not contain the content of the file.
-    if isinstance(error, ssl.SSLError):
-        if error.reason in _OTHER_KEY:
-            return f"{error.reason}: the key does not belong to the certificate"
-        return f"{error.reason or 'it is not PEM'} (is it PEM, and the key's password right?)"
-    if isinstance(error, OSError):
-        return error.strerror or "it can't be read"
-    return "it is not PEM"

@@ -65,6 +65,14 @@ BARE = {"bootstrapServers": "kafka:9092"}
 LINE = "STORAGE_PER_VOLUME"
 TLS = given("tls.enabled", True)
 CLIENT = merged(TLS, given("tls.clientSecret.name", "mine"))
+API = given("apiTls.secret.name", "api-tls")
+BOTH_SIDES = {
+    "apiTls": {"secret": {"name": "api-tls"}, "clientCaSecret": {"name": "clients"}},
+    "callback": {"tlsSecret": {"name": "mine"}},
+}
+MUTUAL = merged(STRIMZI, BOTH_SIDES)
+CALLBACK = "spec kafka config client.quota.callback.sidecar.ssl"
+MOUNTED = "spec kafka template pod volumes 0 secret secretName"
 SASL = given("sasl", {"mechanism": "PLAIN", "username": "me", "secret": {"name": "login"}})
 POLICY = given("networkPolicy.enabled", True)
 SEVERAL = merged(given("replicas", 2), {"state": {"volumeClaim": False}})
@@ -141,6 +149,35 @@ EFFECTS: Mapping[str, Effect] = {
     "sasl.secret.key": setting(
         "word", "KAFKA_ADMIN_SASL_PASSWORD_FILE", "/etc/throttle-sidecar/sasl/word", SASL
     ),
+    "apiTls.secret.name": Effect(
+        "api-tls", "Deployment", f"{CONTAINER} livenessProbe httpGet scheme", "HTTPS"
+    ),
+    "apiTls.secret.certificate": setting(
+        "x.crt", "HTTP_SSL_CERTIFICATE_FILE", "/etc/throttle-sidecar/api/x.crt", API
+    ),
+    "apiTls.secret.key": setting(
+        "x.key", "HTTP_SSL_KEY_FILE", "/etc/throttle-sidecar/api/x.key", API
+    ),
+    "apiTls.secret.ca": Effect(
+        "x.pem",
+        "patch",
+        f"{CALLBACK}.ca.file",
+        "/mnt/throttle-sidecar-tls/x.pem",
+        merged(STRIMZI, given("apiTls.secret.name", "api-tls", STRIMZI)),
+    ),
+    "apiTls.clientCaSecret.name": Effect(
+        "other",
+        "Deployment",
+        f"{POD} volumes 2 secret secretName",
+        "other",
+        merged(PER_CLUSTER, BOTH_SIDES),
+    ),
+    "apiTls.clientCaSecret.key": setting(
+        "x.pem",
+        "HTTP_SSL_CLIENT_CA_FILE",
+        "/etc/throttle-sidecar/client-ca/x.pem",
+        merged(PER_CLUSTER, BOTH_SIDES),
+    ),
     "tokenSecret.name": Effect(
         "admin", "Deployment", f"{POD} volumes 1 secret secretName", "admin"
     ),
@@ -176,6 +213,16 @@ EFFECTS: Mapping[str, Effect] = {
         given("callback.jar", "configMap", STRIMZI),
     ),
     "callback.authorizer": Effect(True, "authorizer", "1 value", "custom", STRIMZI),
+    "callback.tlsSecret.name": Effect("brokers", "patch", MOUNTED, "brokers", MUTUAL),
+    "callback.tlsSecret.ca": Effect(
+        "x.pem", "patch", f"{CALLBACK}.ca.file", "/mnt/throttle-sidecar-tls/x.pem", MUTUAL
+    ),
+    "callback.tlsSecret.certificate": Effect(
+        "x.crt", "patch", f"{CALLBACK}.certificate.file", "/mnt/throttle-sidecar-tls/x.crt", MUTUAL
+    ),
+    "callback.tlsSecret.key": Effect(
+        "x.key", "patch", f"{CALLBACK}.key.file", "/mnt/throttle-sidecar-tls/x.key", MUTUAL
+    ),
     "callback.excludedPrincipals": Effect(
         ["User:CN=mirror"],
         "patch",
@@ -203,6 +250,13 @@ EFFECTS: Mapping[str, Effect] = {
     "fullnameOverride": Effect("other", "Deployment", "metadata name", "other"),
     "monitoring.monitor": Effect("ServiceMonitor", "ServiceMonitor", "kind", "ServiceMonitor"),
     "monitoring.interval": Effect("5s", "PodMonitor", f"{ENDPOINT} interval", "5s", MONITOR),
+    "monitoring.tlsConfig": Effect(
+        {"cert": {"secret": {"name": "prometheus"}}},
+        "PodMonitor",
+        f"{ENDPOINT} tlsConfig cert secret name",
+        "prometheus",
+        merged(API, MONITOR),
+    ),
     "monitoring.cluster": Effect(
         "prod", "PodMonitor", f"{ENDPOINT} relabelings 0 replacement", "prod", MONITOR
     ),
@@ -390,6 +444,12 @@ CONTRADICTIONS: Mapping[str, Values] = {
     "strimzi.cluster brings its own TLS and login": merged(STRIMZI, {"tls": {"enabled": True}}),
     "tls.caSecret.name is set, but TLS is off": given("tls.caSecret.name", "x"),
     "tls.clientSecret.name is set, but TLS is off": given("tls.clientSecret.name", "x"),
+    "apiTls.clientCaSecret.name is set, but the API has no TLS": given(
+        "apiTls.clientCaSecret.name", "x"
+    ),
+    "apiTls.clientCaSecret.name is set, and brokers would be refused": given(
+        "apiTls.clientCaSecret.name", "x", merged(PER_CLUSTER, API)
+    ),
     "sasl.mechanism is set: set sasl.username": given("sasl.mechanism", "PLAIN"),
     "sasl.username or sasl.secret.name is set": given("sasl.username", "x"),
     "networkPolicy is for mode per-cluster": given("networkPolicy.enabled", True, BESIDE_BROKER),

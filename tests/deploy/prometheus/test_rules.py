@@ -37,13 +37,19 @@ def test_promtool_takes_the_configuration() -> None:
 
 
 def test_the_configuration_for_large_clusters_is_one_too(tmp_path: Path) -> None:
-    """What is commented out drops the volumes' series of all sidecars but a few."""
+    """What is commented out drops the volumes' series of all sidecars but a few, and uses TLS."""
     text = (FOLDER / "prometheus.yaml").read_text(encoding="utf-8")
     assert "\n    # metric_relabel_configs:\n    #   - source" in text
-    text = text.replace("    # metric_relabel_configs", "    metric_relabel_configs")
+    for line in ("metric_relabel_configs", "scheme", "tls_config"):
+        text = text.replace(f"    # {line}", f"    {line}")
+    for name in ("ca.crt", "tls.crt", "tls.key"):
+        (tmp_path / name).touch()
+        text = text.replace(f"/etc/prometheus/throttle-sidecar/{name}", str(tmp_path / name))
     text = text.replace("    #   ", "      ").replace("rules/*.yaml", str(RULES))
     (tmp_path / "prometheus.yaml").write_text(text, encoding="utf-8")
     (job,) = yaml.safe_load(text)["scrape_configs"]
+    assert "https" == job["scheme"]
+    assert {"ca_file", "cert_file", "key_file"} == job["tls_config"].keys()
     assert ["target", "drop", "labeldrop"] == [
         each.get("action", "target") for each in job["metric_relabel_configs"]
     ]

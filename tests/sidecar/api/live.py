@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from sidecar.api.connections import Connections
-from sidecar.api.server import HttpServer
+from sidecar.api.server import HttpServer, Tls
 from sidecar.settings import HostPort
 from tests.sidecar.api.build import FakeSidecar, until
 from tests.support.waiting import SEEN_S
@@ -17,12 +17,12 @@ LOOPBACK = HostPort("127.0.0.1", 0)
 
 @contextlib.asynccontextmanager
 async def serving(
-    sidecar: FakeSidecar, connections: Connections | None = None
+    sidecar: FakeSidecar, connections: Connections | None = None, tls: Tls | None = None
 ) -> AsyncIterator[HttpServer]:
     """A running server of the sidecar's app, stopped at the end."""
     if connections is None:
         connections = Connections(2048)
-    server = HttpServer(sidecar.app, LOOPBACK, connections)
+    server = HttpServer(sidecar.app, LOOPBACK, connections, tls=tls)
     task = asyncio.create_task(server.serve())
     try:
         yield server

@@ -1,5 +1,47 @@
 {{/* The needs of brokers: properties, and a patch of the resource that makes their pods. */}}
 
+{{/* What brokers mount for https: name and folder, and the keys of the Secret; empty without TLS. */}}
+{{- define "throttle-sidecar.callbackTls" -}}
+{{- $own := .Values.callback.tlsSecret -}}
+{{- with .Values.apiTls -}}
+{{- $ca := empty $own.name | ternary .secret.ca $own.ca -}}
+{{- if and .secret.name (or $ca .clientCaSecret.name) -}}
+name: {{ $own.name | default .secret.name }}
+ca: {{ $ca | quote }}
+{{- /* Strimzi mounts volumes below /mnt. */}}
+folder: {{ empty $.Values.strimzi.cluster | ternary "/etc" "/mnt" }}/throttle-sidecar-tls
+{{- if .clientCaSecret.name }}
+certificate: {{ $own.certificate }}
+key: {{ $own.key }}
+{{- end }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "throttle-sidecar.callbackTlsVolume" -}}
+{{- with include "throttle-sidecar.callbackTls" . | fromYaml }}
+{{- if .name }}
+- name: throttle-sidecar-tls
+  secret:
+    secretName: {{ .name }}
+    items:
+      {{- range compact (list .ca .certificate .key) }}
+      - {key: {{ . }}, path: {{ . }}}
+      {{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "throttle-sidecar.callbackTlsMount" -}}
+{{- with include "throttle-sidecar.callbackTls" . | fromYaml }}
+{{- if .name }}
+- name: throttle-sidecar-tls
+  mountPath: {{ .folder }}
+  readOnly: true
+{{- end }}
+{{- end }}
+{{- end -}}
+
 {{- define "throttle-sidecar.brokerProperties" -}}
 {{- $settings := include "throttle-sidecar.settings" . | fromYaml -}}
 {{- $strimzi := .Values.strimzi.cluster -}}
@@ -13,8 +55,24 @@
 client.quota.callback.class: throttlesidecar.SidecarQuotaCallback
 {{- if eq .Values.mode "per-cluster" }}
 client.quota.callback.sidecar.url: {{ include "throttle-sidecar.url" . }}
-{{- else if .Values.besideBroker.service }}
-client.quota.callback.sidecar.url: http://127.0.0.1:7070,{{ include "throttle-sidecar.url" . }}
+{{- else }}
+{{- $own := empty .Values.apiTls.secret.name | ternary "http://127.0.0.1:7070" "https://localhost:7070" }}
+{{- if .Values.besideBroker.service }}
+client.quota.callback.sidecar.url: {{ $own }},{{ include "throttle-sidecar.url" . }}
+{{- else if .Values.apiTls.secret.name }}
+client.quota.callback.sidecar.url: {{ $own }}
+{{- end }}
+{{- end }}
+{{- with include "throttle-sidecar.callbackTls" . | fromYaml }}
+{{- if .name }}
+{{- if .ca }}
+client.quota.callback.sidecar.ssl.ca.file: {{ .folder }}/{{ .ca }}
+{{- end }}
+{{- if .certificate }}
+client.quota.callback.sidecar.ssl.certificate.file: {{ .folder }}/{{ .certificate }}
+client.quota.callback.sidecar.ssl.key.file: {{ .folder }}/{{ .key }}
+{{- end }}
+{{- end }}
 {{- end }}
 {{- with $settings.SIDECAR_THROTTLE_FACTOR_FALLBACK }}
 # The same without a sidecar as with one that cannot see.
@@ -55,8 +113,14 @@ spec:
         metadata:
           labels:
             throttle-sidecar/reader: "true"
-        {{- if eq .Values.callback.jar "image" }}
+        {{- $tls := include "throttle-sidecar.callbackTlsVolume" . | trim }}
+        {{- if or $tls (ne .Values.callback.jar "none") }}
         volumes:
+        {{- with $tls }}
+          {{- . | nindent 10 }}
+        {{- end }}
+        {{- end }}
+        {{- if eq .Values.callback.jar "image" }}
           - name: throttle-sidecar
             image:
               reference: {{ include "throttle-sidecar.image" . }}
@@ -65,14 +129,18 @@ spec:
         {{- . | nindent 8 }}
         {{- end }}
         {{- else if eq .Values.callback.jar "configMap" }}
-        volumes:
           - name: throttle-sidecar
             configMap:
               name: {{ .Values.callback.configMap }}
         {{- end }}
-      {{- if ne .Values.callback.jar "none" }}
+      {{- if or $tls (ne .Values.callback.jar "none") }}
       kafkaContainer:
         volumeMounts:
+          {{- with include "throttle-sidecar.callbackTlsMount" . | trim }}
+          {{- . | nindent 10 }}
+          {{- end }}
+      {{- end }}
+      {{- if ne .Values.callback.jar "none" }}
           - name: throttle-sidecar
             mountPath: /mnt/throttle-sidecar
         env:
@@ -145,6 +213,9 @@ spec:
             - name: throttle-sidecar-callback
               mountPath: /opt/throttle-sidecar
               readOnly: true
+            {{- with include "throttle-sidecar.callbackTlsMount" . | trim }}
+            {{- . | nindent 12 }}
+            {{- end }}
         - name: throttle-sidecar
           image: {{ $image }}
           imagePullPolicy: {{ .Values.image.pullPolicy }}
@@ -176,6 +247,9 @@ spec:
           emptyDir: {}
         - name: throttle-sidecar-no-token
           emptyDir: {}
+        {{- with include "throttle-sidecar.callbackTlsVolume" . | trim }}
+        {{- . | nindent 8 }}
+        {{- end }}
         {{- with include "throttle-sidecar.secretVolumes" . | trim }}
         {{- . | nindent 8 }}
         {{- end }}

@@ -48,9 +48,13 @@ throttle-sidecar/release: {{ .Release.Name | quote }}
 {{- end -}}
 {{- end -}}
 
+{{- define "throttle-sidecar.scheme" -}}
+{{ empty .Values.apiTls.secret.name | ternary "http" "https" }}
+{{- end -}}
+
 {{/* The address of the API, for brokers of other namespaces too. */}}
 {{- define "throttle-sidecar.url" -}}
-http://{{ include "throttle-sidecar.fullname" . }}.{{ .Release.Namespace }}.svc:7070
+{{ include "throttle-sidecar.scheme" . }}://{{ include "throttle-sidecar.fullname" . }}.{{ .Release.Namespace }}.svc:7070
 {{- end -}}
 
 {{/* A value as text. YAML makes 10000000000 a float, which would become 1e+10. */}}

@@ -3,6 +3,10 @@
 {{- $name := include "throttle-sidecar.fullname" . -}}
 {{- $kubectl := printf "kubectl --namespace %s" .Release.Namespace -}}
 {{- $patch := printf "\"$(%s get configmap %s-brokers --output jsonpath='{.data.patch\\.yaml}')\"" $kubectl $name -}}
+{{- $curl := "curl --silent --retry 9 --retry-connrefused " -}}
+{{- if .Values.apiTls.secret.name }}{{ $curl = print $curl "--insecure " }}{{ end -}}
+{{- if .Values.apiTls.clientCaSecret.name }}{{ $curl = print $curl "--cert tls.crt --key tls.key " }}{{ end -}}
+{{- $curl = printf "%s%s://127.0.0.1:7070/v1/readers" $curl (include "throttle-sidecar.scheme" .) -}}
 {{- with .Values.strimzi.cluster -}}
 1. The brokers of {{ . }} need the quota callback. This patch adds it, and Strimzi restarts them one by one:
 
@@ -59,10 +63,10 @@
 {{- if eq .Values.mode "beside-broker" }}
 
      {{ $kubectl }} exec {{ .Values.besideBroker.statefulSet }}-0 --container throttle-sidecar -- throttle-sidecar check
-     {{ $kubectl }} port-forward {{ .Values.besideBroker.statefulSet }}-0 7070 & curl --silent --retry 9 --retry-connrefused http://127.0.0.1:7070/v1/readers
+     {{ $kubectl }} port-forward {{ .Values.besideBroker.statefulSet }}-0 7070 & {{ $curl }}
 {{- else }}
 
      {{ $kubectl }} exec deploy/{{ $name }} -- throttle-sidecar check
-     {{ $kubectl }} port-forward deploy/{{ $name }} 7070 & curl --silent --retry 9 --retry-connrefused http://127.0.0.1:7070/v1/readers
+     {{ $kubectl }} port-forward deploy/{{ $name }} 7070 & {{ $curl }}
 {{- end }}
 {{- end -}}

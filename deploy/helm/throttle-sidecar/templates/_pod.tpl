@@ -41,10 +41,18 @@ envFrom:
 {{- end }}
 {{- end -}}
 
-{{- define "throttle-sidecar.livenessProbe" -}}
+{{/* The kubelet checks no certificate, and needs none for this path. */}}
+{{- define "throttle-sidecar.probe" -}}
 httpGet:
   path: /healthz
   port: sidecar-metrics
+  {{- if .Values.apiTls.secret.name }}
+  scheme: HTTPS
+  {{- end }}
+{{- end -}}
+
+{{- define "throttle-sidecar.livenessProbe" -}}
+{{ include "throttle-sidecar.probe" . }}
 periodSeconds: 10
 timeoutSeconds: 3
 failureThreshold: 3

@@ -75,8 +75,20 @@ SIDECAR_LOG_FORMAT: json
 {{- if .Values.tokenSecret.name }}
 SIDECAR_TOKEN_FILE: {{ $files }}/token/{{ .Values.tokenSecret.key }}
 {{- end }}
-{{- with .Values.monitoring.runbooksUrl }}
-SIDECAR_RUNBOOKS_URL: {{ . | quote }}
+{{- with .Values.apiTls }}
+{{- if .secret.name }}
+SIDECAR_HTTP_SSL_CERTIFICATE_FILE: {{ $files }}/api/{{ .secret.certificate }}
+SIDECAR_HTTP_SSL_KEY_FILE: {{ $files }}/api/{{ .secret.key }}
+{{- with .secret.ca }}
+SIDECAR_HTTP_SSL_CA_FILE: {{ $files }}/api/{{ . }}
+{{- end }}
+SIDECAR_RUNBOOKS_URL: {{ $.Values.monitoring.runbooksUrl | default "https://127.0.0.1:7070/runbooks/" | quote }}
+{{- else if $.Values.monitoring.runbooksUrl }}
+SIDECAR_RUNBOOKS_URL: {{ $.Values.monitoring.runbooksUrl | quote }}
+{{- end }}
+{{- if .clientCaSecret.name }}
+SIDECAR_HTTP_SSL_CLIENT_CA_FILE: {{ $files }}/client-ca/{{ .clientCaSecret.key }}
+{{- end }}
 {{- end }}
 {{- end -}}
 
@@ -97,6 +109,8 @@ SIDECAR_RUNBOOKS_URL: {{ . | quote }}
     "ca" $kafka.caSecret.name
     "client" $kafka.clientSecret.name
     "sasl" $kafka.sasl.secret.name
+    "api" .Values.apiTls.secret.name
+    "client-ca" .Values.apiTls.clientCaSecret.name
     "token" .Values.tokenSecret.name -}}
 {{- if $name }}{{ $_ := set $named $folder $name }}{{ end -}}
 {{- end -}}

@@ -26,7 +26,8 @@
     "SIDECAR_KAFKA_ADMIN_SASL_PASSWORD" "SIDECAR_KAFKA_ADMIN_SASL_JAAS_CONFIG"
     "SIDECAR_KAFKA_ADMIN_SASL_OAUTHBEARER_CLIENT_CREDENTIALS_CLIENT_SECRET"
     "SIDECAR_KAFKA_ADMIN_SSL_KEYSTORE_KEY" "SIDECAR_KAFKA_ADMIN_SSL_KEY_PASSWORD"
-    "SIDECAR_KAFKA_ADMIN_SSL_KEYSTORE_PASSWORD" "SIDECAR_KAFKA_ADMIN_SSL_TRUSTSTORE_PASSWORD" -}}
+    "SIDECAR_KAFKA_ADMIN_SSL_KEYSTORE_PASSWORD" "SIDECAR_KAFKA_ADMIN_SSL_TRUSTSTORE_PASSWORD"
+    "SIDECAR_WEBHOOK_URL" -}}
 {{- if hasKey $.Values.settings . -}}
 {{- fail (printf "settings.%s is secret, and a ConfigMap is not: put it into a Secret, and name that in settingsSecret" .) -}}
 {{- end -}}
@@ -46,6 +47,15 @@
 {{- if $secret.name -}}
 {{- fail (printf "tls.%s.name is set, but TLS is off: set tls.enabled=true" $value) -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- with .Values.apiTls -}}
+{{- if and .clientCaSecret.name (not .secret.name) -}}
+{{- fail "apiTls.clientCaSecret.name is set, but the API has no TLS: set apiTls.secret.name to the Secret with its certificate" -}}
+{{- end -}}
+{{- if and .clientCaSecret.name (not $.Values.callback.tlsSecret.name) -}}
+{{- fail "apiTls.clientCaSecret.name is set, and brokers would be refused: set callback.tlsSecret.name to a Secret with their certificate" -}}
 {{- end -}}
 {{- end -}}
 

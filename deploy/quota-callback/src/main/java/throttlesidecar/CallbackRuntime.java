@@ -26,10 +26,10 @@ import throttlesidecar.jmx.CallbackFigures;
 import throttlesidecar.observability.Faults;
 import throttlesidecar.observability.Journal;
 import throttlesidecar.quotas.Quotas;
-import throttlesidecar.reading.Authorities;
 import throttlesidecar.reading.DocumentFile;
 import throttlesidecar.reading.SidecarClient;
 import throttlesidecar.reading.SidecarReader;
+import throttlesidecar.reading.TlsFiles;
 import throttlesidecar.refusal.Connections;
 import throttlesidecar.refusal.ExcludedWriters;
 import throttlesidecar.refusal.RefusalLog;
@@ -80,7 +80,7 @@ final class CallbackRuntime {
     private boolean wasEmergency;
 
     /** The authorities in use; null at first. */
-    private Authorities authorities;
+    private TlsFiles tlsFiles;
 
     /**
      * A runtime that does nothing until it is opened.
@@ -211,12 +211,12 @@ final class CallbackRuntime {
     /**
      * Checks new settings.
      *
-     * @throws ConfigException the file of authorities can't be used, see {@link Authorities#of}.
+     * @throws ConfigException a TLS file can't be used, see {@link TlsFiles#of}.
      */
     synchronized void check(Settings newSettings) {
-        // If the file in use has been deleted, other settings can still be changed.
-        if (newSettings.enabled && newSettings.caFile != null && !isInUse(newSettings.caFile)) {
-            Authorities.of(newSettings.caFile);
+        // If a file in use has been deleted, other settings can still be changed.
+        if (newSettings.enabled && newSettings.hasTlsFiles() && !isInUse(newSettings)) {
+            TlsFiles.of(newSettings);
         }
     }
 
@@ -253,20 +253,20 @@ final class CallbackRuntime {
                 .collect(Collectors.toUnmodifiableList());
     }
 
-    /** What makes sockets that trust the configured authorities. */
+    /** What makes sockets with the configured files. */
     private Callable<SSLSocketFactory> trusted(Settings settings) {
-        if (settings.caFile == null || !settings.enabled) {
-            // Switched off, nothing is sent, and the file need not exist.
+        if (!settings.hasTlsFiles() || !settings.enabled) {
+            // Switched off, nothing is sent, and the files need not exist.
             return () -> (SSLSocketFactory) SSLSocketFactory.getDefault();
         }
-        if (!isInUse(settings.caFile)) {
-            authorities = new Authorities(settings.caFile, journal);
+        if (!isInUse(settings)) {
+            tlsFiles = new TlsFiles(settings, journal);
         }
-        return authorities;
+        return tlsFiles;
     }
 
-    private boolean isInUse(Path caFile) {
-        return authorities != null && authorities.file.equals(caFile);
+    private boolean isInUse(Settings settings) {
+        return tlsFiles != null && tlsFiles.areOf(settings);
     }
 
     /** Applies factors; only the reader's thread calls it. */

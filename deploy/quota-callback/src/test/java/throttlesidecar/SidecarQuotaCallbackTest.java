@@ -20,7 +20,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import throttlesidecar.observability.Lines;
-import throttlesidecar.reading.AuthoritiesTest;
+import throttlesidecar.reading.TlsFilesTest;
 import throttlesidecar.reading.DocumentFile;
 import throttlesidecar.reading.RawServer;
 import throttlesidecar.refusal.Connections;
@@ -251,7 +251,7 @@ class SidecarQuotaCallbackTest extends ReadingBroker {
     /** If the file of authorities in use is deleted, other settings can still be changed. */
     @Test
     void takesChangesWithoutTheFileOfAuthorities(@TempDir Path folder) throws Exception {
-        AuthoritiesTest.keytool(folder, "ca", "dns:localhost");
+        TlsFilesTest.keytool(folder, "ca", "dns:localhost");
         Path file = folder.resolve("ca.pem");
         configs.put(P + "url", "https://127.0.0.1:1");
         configs.put(P + "ssl.ca.file", file.toString());

@@ -21,6 +21,7 @@ import javax.net.ssl.SSLParameters;
 import javax.net.ssl.SSLSocket;
 import javax.net.ssl.SSLSocketFactory;
 import throttlesidecar.decision.Leak;
+import throttlesidecar.settings.Settings;
 import throttlesidecar.support.Clocks;
 
 /**
@@ -129,7 +130,7 @@ public final class SidecarClient {
         try {
             Credentials now = tokenFile == null && tls == null
                     ? Credentials.NONE
-                    : credentials.get(timeoutMs / 2, "content of the token file or of the authorities");
+                    : credentials.get(timeoutMs / 2, "content of the token file or of the TLS files");
             String head = requestHead(etag, waitS, reportHeaders, now.token);
             try (Socket socket = connected(late)) {
                 return exchange(socket, now.tls, head, etag);
@@ -287,7 +288,8 @@ public final class SidecarClient {
         if (status / 100 == 3) {
             hint = ", and redirects are not followed";
         } else if (status == 401 || status == 403) {
-            hint = ", see client.quota.callback.sidecar.token.file";
+            hint = ", see " + Settings.TOKEN_FILE + ", and " + Settings.CERTIFICATE_FILE
+                    + " if the sidecar requires a client certificate";
         } else if (status == 404) {
             hint = ", is it a throttle-sidecar that has " + PATH + "?";
         }

@@ -36,6 +36,8 @@ public final class Settings {
     public static final String REFUSE = PREFIX + "refuse.enabled";
     public static final String TOKEN_FILE = PREFIX + "token.file";
     public static final String CA_FILE = PREFIX + "ssl.ca.file";
+    public static final String CERTIFICATE_FILE = PREFIX + "ssl.certificate.file";
+    public static final String KEY_FILE = PREFIX + "ssl.key.file";
     static final String STATIC_PREFIX = "client.quota.callback.static.";
     static final String STATIC_EXCLUDED = STATIC_PREFIX + "excluded.principal.name.list";
 
@@ -43,6 +45,7 @@ public final class Settings {
     public static final Set<String> RECONFIGURABLE = Set.of(
             URL, ENABLED, PAUSE_MAX, EMERGENCY_PAUSE_MAX, LEAK_RATIO, LEAK_BYTES, RAMP,
             FALLBACK, EXCLUDED, EXCLUDED_CLIENTS, EXCLUDED_TOPICS, REFUSE, TOKEN_FILE, CA_FILE,
+            CERTIFICATE_FILE, KEY_FILE,
             PREFIX + "produce", PREFIX + "fetch", PREFIX + "request",
             STATIC_PREFIX + "produce", STATIC_PREFIX + "fetch", STATIC_PREFIX + "request",
             STATIC_EXCLUDED);
@@ -89,6 +92,12 @@ public final class Settings {
     /** The certificates (PEM) to trust with https; null for the JVM's own, and without https. */
     public final Path caFile;
 
+    /** This broker's certificate (PEM) for mutual TLS; null for none, and without https. */
+    public final Path certificateFile;
+
+    /** The file with the key of that certificate, perhaps the same one. */
+    public final Path keyFile;
+
     private final Path metadataDir;
     private final Set<String> excludedUsers;
     private final Map<String, List<Pattern>> excludedClients;
@@ -121,16 +130,32 @@ public final class Settings {
         excludedTopics = raw.excludedTopics();
         refuses = raw.flag(REFUSE, true);
         tokenFile = raw.file(TOKEN_FILE);
-        Path authorities = raw.file(CA_FILE);
-        caFile = urls.stream().anyMatch(Settings::isHttps) ? authorities : null;
+        boolean isSecure = urls.stream().anyMatch(Settings::isHttps);
+        caFile = fileForHttps(raw, CA_FILE, isSecure);
+        certificateFile = fileForHttps(raw, CERTIFICATE_FILE, isSecure);
+        Path key = fileForHttps(raw, KEY_FILE, isSecure);
+        keyFile = key != null ? key : certificateFile;
+        if (enabled && key != null && certificateFile == null) {
+            contradictions.add(KEY_FILE + " is for a certificate in " + CERTIFICATE_FILE + ", which is not set");
+        }
         if (enabled && emergencyMs < pauseMaxMs) {
             contradictions.add(
                     EMERGENCY_PAUSE_MAX + "=" + emergencyMs + " must be at least " + PAUSE_MAX
                             + ", and counts as " + pauseMaxMs);
         }
-        if (enabled && authorities != null && caFile == null) {
-            contradictions.add(CA_FILE + " is for an https address in " + URL + ", and is not used");
+    }
+
+    private Path fileForHttps(RawSettings raw, String key, boolean isSecure) {
+        Path file = raw.file(key);
+        if (enabled && file != null && !isSecure) {
+            contradictions.add(key + " is for an https address in " + URL + ", and is not used");
         }
+        return isSecure ? file : null;
+    }
+
+    /** Whether https needs a file: without one, the JVM's authorities are trusted. */
+    public boolean hasTlsFiles() {
+        return caFile != null || certificateFile != null;
     }
 
     /**

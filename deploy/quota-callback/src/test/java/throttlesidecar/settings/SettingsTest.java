@@ -87,7 +87,10 @@ class SettingsTest {
 
     /** A broker does not start with settings that contradict each other. */
     @ParameterizedTest
-    @CsvSource({"pause.emergency.max.ms, 3999", "ssl.ca.file, /ca.pem"})
+    @CsvSource({
+        "pause.emergency.max.ms, 3999", "ssl.ca.file, /ca.pem", "ssl.certificate.file, /tls.crt",
+        "ssl.key.file, /tls.key"
+    })
     void clashesAreRefusedAtTheStart(String key, String value) {
         Map<String, String> configs = new HashMap<>(BROKER);
         configs.put(P + key, value);

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.sun.net.httpserver.HttpsConfigurator;
+import com.sun.net.httpserver.HttpsParameters;
 import com.sun.net.httpserver.HttpsServer;
 import java.io.InputStream;
 import java.net.InetAddress;
@@ -17,19 +18,23 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.security.KeyStore;
 import java.util.ArrayList;
+import java.util.Base64;
 import java.util.List;
 import java.util.Map;
 import javax.net.ssl.KeyManagerFactory;
 import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLParameters;
 import javax.net.ssl.SSLSocketFactory;
+import javax.net.ssl.TrustManager;
+import javax.net.ssl.TrustManagerFactory;
 import org.apache.kafka.common.config.ConfigException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import throttlesidecar.observability.Lines;
 import throttlesidecar.support.Clocks;
 
-/** The sidecars that a broker trusts over https. */
-public class AuthoritiesTest {
+/** The sidecars that a broker trusts over https, and those that ask it for a certificate. */
+public class TlsFilesTest {
     private static final char[] PASSWORD = "changeit".toCharArray();
     private static final String GOOD = "{\"factor\":0.5,\"valid_for_ms\":299000}";
 
@@ -40,7 +45,7 @@ public class AuthoritiesTest {
     void trustsTheSidecar() throws Exception {
         HttpsServer server = server("sidecar", "dns:localhost");
         try {
-            SSLSocketFactory trusted = Authorities.of(pem("sidecar")).getSocketFactory();
+            SSLSocketFactory trusted = TlsFiles.of(pem("sidecar")).getSocketFactory();
 
             assertNull(request(server, "localhost", trusted).failure);
         } finally {
@@ -54,8 +59,8 @@ public class AuthoritiesTest {
         HttpsServer server = server("sidecar", "dns:localhost");
         keytool(folder, "other", "dns:localhost");
         try {
-            SSLSocketFactory others = Authorities.of(pem("other")).getSocketFactory();
-            SSLSocketFactory trusted = Authorities.of(pem("sidecar")).getSocketFactory();
+            SSLSocketFactory others = TlsFiles.of(pem("other")).getSocketFactory();
+            SSLSocketFactory trusted = TlsFiles.of(pem("sidecar")).getSocketFactory();
             SSLSocketFactory jdks = SSLContext.getDefault().getSocketFactory();
 
             for (SSLSocketFactory untrusting : new SSLSocketFactory[] {others, jdks}) {
@@ -76,9 +81,9 @@ public class AuthoritiesTest {
         keytool(folder, "other", "dns:localhost");
         Path file = Files.copy(pem("other"), folder.resolve("ca.pem"));
         Lines lines = new Lines();
-        Authorities authorities = new Authorities(file, lines);
+        TlsFiles files = new TlsFiles(lines, file, null, null);
         SidecarClient client = new SidecarClient(
-                URI.create("https://localhost:" + server.getAddress().getPort()), authorities, null,
+                URI.create("https://localhost:" + server.getAddress().getPort()), files, null,
                 Clocks.SYSTEM, 5_000);
         try {
             assertTrue(client.request(null, 0, Map.of()).failure.contains("PKIX"));
@@ -94,13 +99,57 @@ public class AuthoritiesTest {
         }
     }
 
+    /**
+     * A sidecar that requires a client certificate gets the broker's. While a new one is there without
+     * its key, the former one is used. Without one, the request fails.
+     */
+    @Test
+    void presentsACertificate() throws Exception {
+        HttpsServer server = server("sidecar", "dns:localhost", "broker");
+        Path certificate = Files.copy(pem("broker"), folder.resolve("tls.crt"));
+        Path key = folder.resolve("tls.key");
+        Files.writeString(key, keyOf("broker"));
+        Lines lines = new Lines();
+        TlsFiles files = new TlsFiles(lines, pem("sidecar"), certificate, key);
+        try {
+            assertNull(request(server, "localhost", files.call()).failure);
+            keytool(folder, "other", "dns:localhost");
+            Files.copy(pem("other"), certificate, StandardCopyOption.REPLACE_EXISTING);
+            assertNull(request(server, "localhost", files.call()).failure);
+            assertEquals(1, lines.count("tls.key is not the key of the certificate"), lines.toString());
+            Files.writeString(key, keyOf("other"));
+            // A broker presents no certificate of an authority that the sidecar does not name.
+            assertTrue(!request(server, "localhost", files.call()).failure.isEmpty());
+            Path both = Files.writeString(
+                    folder.resolve("both.pem"), keyOf("broker") + Files.readString(pem("broker")));
+            SSLSocketFactory oneFile =
+                    TlsFiles.of(pem("sidecar"), both, both).getSocketFactory();
+            assertNull(request(server, "localhost", oneFile).failure);
+        } finally {
+            server.stop(0);
+        }
+    }
+
+    /** A key in another form is refused in words that say which one is needed, and that show no key. */
+    @Test
+    void refusesOtherKeys() throws Exception {
+        keytool(folder, "broker", "dns:localhost");
+        Path key = Files.writeString(
+                folder.resolve("tls.key"), keyOf("broker").replace("PRIVATE", "RSA PRIVATE"));
+        ConfigException error = assertThrows(
+                ConfigException.class, () -> TlsFiles.of(null, pem("broker"), key));
+
+        assertTrue(error.getMessage().contains("ssl.key.file: " + key), "" + error);
+        assertTrue(error.getMessage().contains("privateKey.encoding is PKCS8"), "" + error);
+    }
+
     /** If a file can't be read or contains no certificate, the message names the setting. */
     @Test
     void refusesAFileWithoutCertificates() throws Exception {
         Path empty = Files.createFile(folder.resolve("empty.pem"));
         Path text = Files.writeString(folder.resolve("text.pem"), "no certificate\n");
         for (Path file : new Path[] {folder.resolve("none.pem"), empty, text}) {
-            ConfigException error = assertThrows(ConfigException.class, () -> Authorities.of(file));
+            ConfigException error = assertThrows(ConfigException.class, () -> TlsFiles.of(file));
 
             assertTrue(error.getMessage().contains("sidecar.ssl.ca.file: " + file), "" + error);
         }
@@ -111,20 +160,48 @@ public class AuthoritiesTest {
         return new SidecarClient(url, () -> tls, null, Clocks.SYSTEM, 5_000).request(null, 0, Map.of());
     }
 
-    private HttpsServer server(String name, String names) throws Exception {
-        keytool(folder, name, names);
+    private String keyOf(String name) throws Exception {
+        byte[] key = keys(name).getKey("a", PASSWORD).getEncoded();
+        String text = Base64.getMimeEncoder(64, new byte[] {'\n'}).encodeToString(key);
+        return "-----BEGIN PRIVATE KEY-----\n" + text + "\n-----END PRIVATE KEY-----\n";
+    }
+
+    private KeyStore keys(String name) throws Exception {
         KeyStore keys = KeyStore.getInstance("PKCS12");
         try (InputStream in = Files.newInputStream(folder.resolve(name))) {
             keys.load(in, PASSWORD);
+        }
+        return keys;
+    }
+
+    private HttpsServer server(String name, String names, String... clients) throws Exception {
+        keytool(folder, name, names);
+        KeyStore keys = keys(name);
+        TrustManager[] trust = null;
+        for (String client : clients) {
+            keytool(folder, client, "dns:client");
+            KeyStore trusted = KeyStore.getInstance("PKCS12");
+            trusted.load(null, null);
+            trusted.setCertificateEntry(client, keys(client).getCertificate("a"));
+            TrustManagerFactory factory = TrustManagerFactory.getInstance("PKIX");
+            factory.init(trusted);
+            trust = factory.getTrustManagers();
         }
         KeyManagerFactory managers =
                 KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm());
         managers.init(keys, PASSWORD);
         SSLContext context = SSLContext.getInstance("TLS");
-        context.init(managers.getKeyManagers(), null, null);
+        context.init(managers.getKeyManagers(), trust, null);
         HttpsServer server =
                 HttpsServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
-        server.setHttpsConfigurator(new HttpsConfigurator(context));
+        server.setHttpsConfigurator(new HttpsConfigurator(context) {
+            @Override
+            public void configure(HttpsParameters parameters) {
+                SSLParameters tls = context.getDefaultSSLParameters();
+                tls.setNeedClientAuth(clients.length > 0);
+                parameters.setSSLParameters(tls);
+            }
+        });
         server.createContext(
                 "/",
                 exchange -> {

@@ -1,0 +1,315 @@
+"""When messages are sent, in virtual time, and what a real receiver gets."""
+
+import asyncio
+import json
+import logging
+import shutil
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from kafka_lab.ports import Ports
+from sidecar.control.board import Board
+from sidecar.control.capability import Services
+from sidecar.control.capability_failures import CapabilityFailures
+from sidecar.control.persistence import Persistence
+from sidecar.control.tokens import Tokens
+from sidecar.errors import SettingsError
+from sidecar.settings import load
+from sidecar.settings.values import WebhookFormat
+from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.rules import Rules
+from sidecar.webhook.capability import WebhookCapability, prepare
+from sidecar.webhook.messages import signature
+from sidecar.webhook.sender import MOST_ATTEMPTS, Hook, Sender
+from tests.support.raw_server import raw_server
+from tests.support.scripted import LIMIT, reading, whole
+from tests.support.waiting import SEEN_S, seen
+
+INTERVAL_S = 30.0
+
+
+class Scene:
+    """A board, and a receiver that answers as a test wants."""
+
+    def __init__(self, form: WebhookFormat = "slack") -> None:
+        self.clock = asyncio.get_running_loop().time
+        self.board = Board(VolumeLimit(Rules(LIMIT, 300.0), 1.0), self.clock)
+        self.began_at = self.clock()
+        self.got: list[tuple[float, Any]] = []
+        self.tries = 0
+        self.answer: int | Exception = 200
+        hook = Hook(form, INTERVAL_S, "https://r/", None, self._post)
+        self.sender = Sender(hook, self.board, lambda at: at)
+
+    async def _post(self, body: bytes, _headers: Mapping[str, str]) -> int:
+        self.tries += 1
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        if self.answer == 200:
+            self.got.append((round(self.clock() - self.began_at), json.loads(body)))
+        return self.answer
+
+    def sees(self, available: int) -> None:
+        """A poll finds so much available on the only volume."""
+        now = self.clock()
+        self.board.observe(whole(now, reading(now, 1, available)))
+
+    async def at(self, seconds: float) -> None:
+        await asyncio.sleep(self.began_at + seconds - self.clock())
+
+    @property
+    def texts(self) -> list[tuple[float, str]]:
+        """When each text for Slack came, and its first line without the cluster."""
+        return [(at, each["text"].split(": ", 1)[1].split("\n")[0]) for at, each in self.got]
+
+
+@asynccontextmanager
+async def scene(form: WebhookFormat = "slack") -> AsyncIterator[Scene]:
+    made = Scene(form)
+    task = asyncio.create_task(made.sender.run())
+    try:
+        yield made
+    finally:
+        task.cancel()
+
+
+THROTTLED, RELEASED = (
+    "producers would be throttled: the factor is 0",
+    "producers are no longer throttled",
+)
+
+
+@pytest.mark.looptime
+async def test_flapping_is_folded_and_the_last_state_arrives() -> None:
+    """A change after a calm time is sent at once, then the last state once per interval."""
+    async with scene() as world:
+        world.sees(900)
+        await world.at(100)
+        for second in range(100, 200):
+            world.sees(50 if second % 2 == 0 else 900)
+            await world.at(second + 1)
+        await world.at(1000)
+        assert 100 == world.texts[0][0]
+        times = [at for at, _ in world.texts]
+        assert all(INTERVAL_S <= later - at for at, later in pairwise(times))
+        assert RELEASED == world.texts[-1][1]
+        assert times[-1] <= 200 + INTERVAL_S
+        assert len(times) == world.sender.results["sent"]
+        assert world.sender.results["dropped"] > 40
+
+
+@pytest.mark.looptime
+async def test_the_start_is_no_news() -> None:
+    """Neither the fallback before the first poll nor its end; one that lasts is told."""
+    async with scene() as world:
+        await world.at(5)
+        world.sees(900)
+        await world.at(100)
+        assert [] == world.texts
+    async with scene() as world:
+        await world.at(100)
+        assert [(30, "the sidecar can't see the cluster: its fallback applies, 1")] == world.texts
+
+
+@pytest.mark.looptime
+async def test_a_receiver_that_is_down_gets_the_difference(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Attempts are ever rarer and logged once; then it gets the state of that time."""
+    caplog.set_level(logging.INFO)
+    async with scene() as world:
+        world.sees(900)
+        await world.at(60)
+        world.answer = ConnectionRefusedError(111, "Connection refused")
+        world.sees(50)
+        await world.at(100)
+        assert 6 == world.tries
+        world.answer = 503
+        await world.at(250)
+        world.answer = 200
+        await world.at(400)
+        assert [(315, THROTTLED)] == [(at, text) for at, text in world.texts]
+        assert 8 == world.sender.results["failed"]
+        lines = [each for each in caplog.messages if each.startswith("webhook")]
+        assert 2 == len(lines)
+        assert lines[0].endswith("and is sent again: Connection refused")
+
+
+@pytest.mark.looptime
+async def test_attempts_end(caplog: pytest.LogCaptureFixture) -> None:
+    """After about an hour the message is dropped; the next change is told again."""
+    async with scene() as world:
+        world.sees(900)
+        await world.at(60)
+        world.answer = 404
+        world.sees(50)
+        for minute in range(1, 120):
+            await world.at(60 + 60 * minute)
+            world.sees(50)
+        assert MOST_ATTEMPTS == world.tries
+        assert "dropped after 20 attempts: the receiver answers 404" in caplog.text
+        world.answer = 200
+        world.sees(900)
+        await world.at(7300)
+        assert [(7200, RELEASED)] == world.texts
+
+
+@pytest.mark.looptime
+async def test_alertmanager_hears_of_an_alert_while_it_lasts() -> None:
+    """Each minute, since it would end it otherwise; news does not wait for that."""
+    async with scene("alertmanager") as world:
+        world.sees(900)
+        await world.at(60)
+        world.sees(50)
+        await world.at(150)
+        world.sees(50)
+        await world.at(185)
+        world.sees(900)
+        await world.at(600)
+        assert [60, 120, 180, 185] == [at for at, _ in world.got]
+        assert ["1970"] == list({each[0]["startsAt"][:4] for _, each in world.got})
+        assert 1 == len({each[0]["startsAt"] for _, each in world.got})
+        assert world.got[-1][1][0]["endsAt"] < world.got[-2][1][0]["endsAt"]
+
+
+@pytest.mark.looptime
+async def test_a_board_that_closes() -> None:
+    """Nothing is sent any more, and the loop is not kept busy."""
+    async with scene() as world:
+        world.board.close()
+        await world.at(1000)
+        assert 0 == world.tries
+
+
+def webhook(
+    board: Board, folder: Path, url: str, form: str, epoch_s: float = 1_700_000_000.0
+) -> WebhookCapability:
+    """The capability as the daemon builds it."""
+    (folder / "secret").write_text("hush\n")
+    environ = {
+        "SIDECAR_STORAGE_CHECK_INTERVAL": "0s",
+        "SIDECAR_WEBHOOK_URL": url,
+        "SIDECAR_WEBHOOK_FORMAT": form,
+        "SIDECAR_WEBHOOK_INTERVAL": "PT0.001S",
+        "SIDECAR_WEBHOOK_SECRET_FILE": str(folder / "secret"),
+    }
+
+    async def persist() -> Persistence:
+        return Persistence.NONE
+
+    services = Services(
+        board,
+        lambda at: at + epoch_s,
+        Tokens(None, lambda: 0.0),
+        persist,
+        None,
+        CapabilityFailures(["webhook"]),
+    )
+    capability = prepare(load(environ=environ).settings)(services)
+    assert isinstance(capability, WebhookCapability)
+    return capability
+
+
+async def test_a_real_receiver_gets_signed_messages(tmp_path: Path) -> None:
+    """Its body has the signature that the headers name, also with a secret that changed."""
+    got: asyncio.Queue[tuple[dict[str, str], bytes]] = asyncio.Queue()
+
+    async def receive(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().strip().split("\r\n")
+        assert "POST /services/T0/key HTTP/1.1" == first
+        headers = dict(line.split(": ", 1) for line in lines)
+        await got.put((headers, await reader.readexactly(int(headers["Content-Length"]))))
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        await writer.drain()
+
+    board = Board(VolumeLimit(Rules(LIMIT, 300.0), 1.0), asyncio.get_running_loop().time)
+    async with asyncio.timeout(SEEN_S), raw_server(receive) as address:
+        capability = webhook(board, tmp_path, f"http://{address}/services/T0/key", "slack")
+        (send,) = capability.tasks().values()
+        task = asyncio.create_task(send())
+        for secret, available in (("hush", 50), ("other", 900)):
+            (tmp_path / "secret").write_text(secret)
+            capability.reload(load(environ=reloaded(tmp_path)).settings)()
+            board.observe(whole(board.now(), reading(board.now(), 1, available)))
+            headers, body = await got.get()
+            assert "text" in json.loads(body)
+            expected = signature(secret, int(headers["Throttle-Timestamp"]), body)
+            assert expected["Throttle-Signature"] == headers["Throttle-Signature"]
+        task.cancel()
+
+
+def reloaded(folder: Path) -> dict[str, str]:
+    """The settings of a reload."""
+    return {
+        "SIDECAR_STORAGE_CHECK_INTERVAL": "0s",
+        "SIDECAR_WEBHOOK_URL": "http://x",
+        "SIDECAR_WEBHOOK_SECRET_FILE": str(folder / "secret"),
+    }
+
+
+@pytest.mark.parametrize("url", ["hooks.example/s3cr3t", "https://h:s3cr3t", "https://u:s3cr3t@h"])
+def test_a_wrong_url_is_never_shown(url: str) -> None:
+    """The message names the setting alone; a right one has stars where settings are shown."""
+    with pytest.raises(SettingsError) as raised:
+        load(environ={"SIDECAR_STORAGE_CHECK_INTERVAL": "0s", "SIDECAR_WEBHOOK_URL": url})
+    assert "SIDECAR_WEBHOOK_URL" in str(raised.value)
+    assert "s3cr3t" not in str(raised.value)
+
+
+def test_a_secret_needs_a_url(tmp_path: Path) -> None:
+    """And a file that can't be read stops the start."""
+    environ = reloaded(tmp_path)
+    with pytest.raises(SettingsError, match=r"the webhook's secret file .* can't be read"):
+        prepare(load(environ=environ).settings)
+    del environ["SIDECAR_WEBHOOK_URL"]
+    with pytest.raises(SettingsError, match="SIDECAR_WEBHOOK_SECRET_FILE: needs SIDECAR_WEBHOOK"):
+        load(environ=environ)
+
+
+@pytest.mark.package
+async def test_a_real_alertmanager(tmp_path: Path) -> None:
+    """It takes the messages, shows the alert, and shows it no more after the release."""
+    (tmp_path / "config.yaml").write_text("route: {receiver: none}\nreceivers: [{name: none}]\n")
+    program = shutil.which("prometheus-alertmanager") or shutil.which("alertmanager")
+    assert program is not None, "Alertmanager is missing: tools/prerequisites alertmanager"
+    with Ports() as ports:
+        port = ports.reserve()
+    words = (
+        f"--config.file={tmp_path / 'config.yaml'}",
+        f"--storage.path={tmp_path}",
+        f"--web.listen-address=127.0.0.1:{port}",
+        "--cluster.listen-address=",
+    )
+    url = f"http://127.0.0.1:{port}/api/v2/alerts"
+    quiet = asyncio.subprocess.DEVNULL
+    running = await asyncio.create_subprocess_exec(program, *words, stderr=quiet)
+    board = Board(VolumeLimit(Rules(LIMIT, 300.0), 1.0), asyncio.get_running_loop().time)
+    board.observe(whole(board.now(), reading(board.now(), 1, 900)))
+    capability = webhook(board, tmp_path, url, "alertmanager", time.time() - board.now())
+    (send,) = capability.tasks().values()
+    task = asyncio.create_task(send())
+    try:
+        async with httpx.AsyncClient(timeout=SEEN_S) as client:
+
+            async def names() -> list[str] | None:
+                try:
+                    found = (await client.get(url)).json()
+                except httpx.TransportError:
+                    return None
+                return [each["labels"]["alertname"] for each in found]
+
+            await seen("Alertmanager answers, without an alert", names, lambda found: found == [])
+            for available, expected in ((50, ["KafkaProducersThrottled"]), (900, [])):
+                board.observe(whole(board.now(), reading(board.now(), 1, available)))
+                await seen(f"the alerts are {expected}", names, lambda got: got == expected)  # noqa: B023
+    finally:
+        task.cancel()
+        running.terminate()
+        await running.wait()
