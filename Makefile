@@ -12,12 +12,14 @@
 # make bench-slope   a volume that fills beside a cleaner comes to rest above its limit: 35 minutes
 # make jar     the quota callback for brokers, and where it lies
 # make dist    wheel and sdist, with the jar in them
+# make release  all that a release publishes: VERSION=0.1.0 REPOSITORY_URL=https://HOST/OWNER/NAME
 # make image   the container image, by docker
 # make demo-pipeline    the pipeline over a real cluster's own logs, checked
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 FOR_BUILD := $(VENV)/.build
+FOR_RELEASE := $(VENV)/.release
 FOR_DEMO := $(VENV)/.demo
 FOR_PIPELINE := $(VENV)/.pipeline
 INSTALLED := $(VENV)/.installed
@@ -28,7 +30,7 @@ JAVA_TESTED := $(CALLBACK)/target/kafka-3.3.2/.tested
 CLIENTS_INSTALLED := .cache/clients/.installed
 MVN := mvn --quiet --batch-mode --file $(CALLBACK)
 
-.PHONY: demo demo-pipeline chaos stop-line test test-all check lint unit unit-all brokers spark spark-all others demos java java-all jar dist image arithmetic mutate simulate situations bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-clients bench-pipeline bench-pipeline-cluster bench-slope lock clean tools-demo tools-test tools-clients tools-test-all chart-files docs
+.PHONY: demo demo-pipeline chaos stop-line test test-all check lint unit unit-all brokers spark spark-all others demos java java-all jar dist release image arithmetic mutate simulate situations bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-clients bench-pipeline bench-pipeline-cluster bench-slope lock clean tools-demo tools-test tools-clients tools-test-all chart-files docs
 
 # Packages and jar side by side: both wait for downloads.
 demo: tools-demo
@@ -128,6 +130,11 @@ $(JAR): $(shell find $(CALLBACK)/src/main -type f) $(CALLBACK)/pom.xml
 dist: $(FOR_BUILD) $(JAR)
 	$(BIN)/python -m hatchling build --target wheel --target sdist
 
+# The same bytes from the same commit and tools; CONTRIBUTING says what it needs.
+release: $(FOR_RELEASE) $(HELM)
+	tools/prerequisites java mvn buildah
+	VERSION=$(VERSION) REPOSITORY_URL=$(REPOSITORY_URL) $(BIN)/python -m tools.release
+
 image:
 	docker build --build-arg REVISION=$$(git rev-parse HEAD) --tag throttle-sidecar .
 
@@ -139,7 +146,7 @@ chart-files:
 	cp deploy/grafana/throttle-sidecar.json $(CHART)/files/dashboard.json
 
 # The newest Helm that the Go of Debian 12, 1.19, builds.
-$(HELM): | $(INSTALLED)
+$(HELM): | $(FOR_BUILD)
 	tools/prerequisites go
 	GOBIN=$(CURDIR)/$(BIN) go install helm.sh/helm/v3/cmd/helm@v3.13.3
 
@@ -250,6 +257,7 @@ lock: $(INSTALLED)
 	    -o requirements-extras.txt
 	$(LOCK) $(OF_PROJECT) usage_pipeline/pyproject.toml --group dev -o requirements-dev.txt
 	$(LOCK) $(AS_DEV) --group pyproject.toml:build -o requirements-build.txt
+	$(LOCK) $(AS_DEV) --group pyproject.toml:release -o requirements-release.txt
 	$(LOCK) $(AS_DEV) $(OF_PROJECT) -o requirements-demo.txt
 	$(LOCK) $(AS_DEV) $(OF_PROJECT) usage_pipeline/pyproject.toml -o requirements-pipeline.txt
 	echo uv | $(LOCK) $(AS_DEV) - -o requirements-uv.txt
@@ -278,6 +286,10 @@ EDITABLE := $(PIP_INSTALL) --no-build-isolation
 $(FOR_BUILD): requirements-build.txt
 	tools/prerequisites python
 	$(PYTHON) -m venv $(VENV)
+	$(PIP_INSTALL) --require-hashes -r $<
+	touch $@
+
+$(FOR_RELEASE): requirements-release.txt $(FOR_BUILD)
 	$(PIP_INSTALL) --require-hashes -r $<
 	touch $@
 

@@ -64,7 +64,7 @@ def command(*, kafka_version: str, out: Path, quick: bool) -> None:
     if find_spec("usage_pipeline") is None:
         raise click.ClickException(
             "this demo needs the pipeline: install it in a checkout with"
-            " pip install ./usage_pipeline"
+            " pip install . ./usage_pipeline"
         )
     if out.exists():
         raise click.ClickException(f"{out} exists already: remove it, or name another --out")

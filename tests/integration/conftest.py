@@ -59,6 +59,7 @@ _NEEDS: Final = {
     "test_quota_entities": "broker",
     "test_refusal": "broker",
     "test_refusal_order": "broker",
+    "test_release": "package",
     "test_request_log_appenders": "broker",
     "test_rotation": "broker",
     "test_scope": "broker",

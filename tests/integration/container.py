@@ -40,9 +40,6 @@ for each in null urandom; do
     mount --bind "/dev/$each" "$root/dev/$each"
 done
 mount -o remount,ro "$root/dev"
-# Whoever needs a shell now finds that it can't be run.
-mount --bind /dev/null "$root/usr/bin/dash"
-mount --bind /dev/null "$root/usr/bin/bash"
 exec "$@"
 """
 
@@ -96,16 +93,37 @@ class Image:
         return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
 
 
-class _Buildah:
-    """A buildah whose images and containers are in a folder of their own."""
+class Buildah:
+    """A buildah whose images and containers are in a folder of their own.
 
-    def __init__(self, folder: Path) -> None:
+    Attributes:
+        command: what calls it.
+        options: of a build of the Dockerfile that needs no registry.
+    """
+
+    def __init__(self, folder: Path, machines: Sequence[str] = ("",)) -> None:
+        """Build the base image.
+
+        Args:
+            folder: for temporary files; empty.
+            machines: those to build for, such as aarch64; by default this one.
+        """
         storage = ("--root", str(folder / "root"), "--runroot", str(folder / "run"))
-        self._command = ("buildah", *storage, "--storage-driver", "vfs")
+        self.command = ("buildah", *storage, "--storage-driver", "vfs")
+        base = folder / "Dockerfile"
+        base.write_text("FROM scratch\nCOPY . /\n")
+        build = ("build", "--quiet", "--isolation", "chroot", "--file", str(base))
+        self(*build, "--tag", "localhost/base", str(debian()))
+        pip = folder / "pip.conf"
+        places = {f"/wheels{machine}": wheels(DEBIANS_PYTHON, machine) for machine in machines}
+        pip.write_text(f"[global]\nno-index = true\nfind-links = {' '.join(places)}\n")
+        mounts = [word for at, where in places.items() for word in ("--volume", f"{where}:{at}:ro")]
+        secret = ("--secret", f"id=pip.conf,src={pip}")
+        self.options = ("--build-arg", "BASE=localhost/base", *secret, *mounts)
 
     def __call__(self, *words: str) -> str:
         done = subprocess.run(
-            [*self._command, *words],
+            [*self.command, *words],
             capture_output=True,
             text=True,
             timeout=_BUILD_S,
@@ -122,19 +140,12 @@ def built(folder: Path) -> Iterator[Image]:
     Args:
         folder: for temporary files; empty.
     """
-    buildah = _Buildah(folder / "storage")
+    buildah = Buildah(folder)
     # --format: without it the image is an OCI one, which has no HEALTHCHECK.
-    build = ("build", "--quiet", "--isolation", "chroot", "--format", "docker")
-    base = folder / "Dockerfile"
-    base.write_text("FROM scratch\nCOPY . /\n")
-    buildah(*build, "--file", str(base), "--tag", "localhost/base", str(debian()))
-    pip = folder / "pip.conf"
-    pip.write_text("[global]\nno-index = true\nfind-links = /wheels\n")
     buildah(
-        *build,
-        *("--build-arg", "BASE=localhost/base", "--build-arg", f"REVISION={REVISION}"),
+        *("build", "--quiet", "--isolation", "chroot", "--format", "docker", *buildah.options),
+        *("--build-arg", f"REVISION={REVISION}"),
         *("--build-context", f"callback={callback_jar().parent}"),
-        *("--secret", f"id=pip.conf,src={pip}", "--volume", f"{wheels(DEBIANS_PYTHON)}:/wheels:ro"),
         *("--tag", "localhost/throttle-sidecar", str(ROOT)),
     )
     document = json.loads(buildah("inspect", "--type", "image", "localhost/throttle-sidecar"))

@@ -49,15 +49,17 @@ def debian() -> Path:
     return target
 
 
-def wheels(python: str = PYTHON) -> Path:
+def wheels(python: str = PYTHON, machine: str = "") -> Path:
     """A folder with the wheels that ``requirements.txt`` and ``requirements-build.txt`` lock.
 
     Args:
         python: whose; by default of the Python that runs the tests.
+        machine: such as aarch64; by default this one.
     """
     locks = [ROOT / "requirements-build.txt", ROOT / "requirements.txt"]
     target = (
-        cache_folder(os.environ) / f"wheels-{_key(python, *(lock.read_text() for lock in locks))}"
+        cache_folder(os.environ)
+        / f"wheels-{_key(python + machine, *(lock.read_text() for lock in locks))}"
     )
 
     async def fill() -> None:
@@ -67,6 +69,9 @@ def wheels(python: str = PYTHON) -> Path:
             command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
             options = ["--require-hashes", "--only-binary", ":all:", "--python-version", python]
             options += ["--dest", str(folder)]
+            if machine:
+                tags = (f"manylinux_2_{minor}_{machine}" for minor in range(36, 16, -1))
+                options += [word for tag in tags for word in ("--platform", tag)]
             named = [word for lock in locks for word in ("--requirement", str(lock))]
             await asyncio.to_thread(_run, [*command, *options, *named])
 

@@ -196,7 +196,8 @@ def test_the_user_is_that_of_the_dockerfile() -> None:
     mounts = sidecar_of(render(PER_CLUSTER))["volumeMounts"]
     assert named(mounts, "throttle-sidecar-state")["mountPath"] in text
     # Where the jar is that Strimzi's brokers read: test_brokers.py has the path.
-    assert "python3.11 -m venv --without-pip /opt/throttle-sidecar" in text
+    assert "ours=/image/opt/throttle-sidecar;" in text
+    assert '/ours/* "$ours/lib/python3.11/site-packages/"' in text
 
 
 @pytest.mark.parametrize("name", OF_CLUSTER)
