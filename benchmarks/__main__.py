@@ -28,6 +28,7 @@ NAMES: Final = (
     "network_time",
     "quotas",
     "throttle_times",
+    "replay_skew",
     "bloom",
 )
 

@@ -36,17 +36,15 @@ def measure(sample: Path, work: Path, cores: int) -> Iterator[Row]:
     size = sum(file.stat().st_size for file in logs.rglob("*") if file.is_file())
     inputs = ["--request-logs", str(logs), "--volumes", str(sample / "volumes")]
     inputs += ["--quotas", str(sample / "quotas.json")]
-    # What the first two runs retain for later ones, compiled kernels and Java's classes, is here.
+    # What the first run retains for later ones, compiled kernels, is here.
     os.environ["NUMBA_CACHE_DIR"] = str(work / "kernels")
     os.environ["XDG_CACHE_HOME"] = str(work / "cache")
     first, _ = _timed("run", *inputs, "--out", str(work / "first"))
-    second, _ = _timed("run", *inputs, "--out", str(work / "second"))
     seconds, peak = _timed("run", *inputs, "--out", str(work / "tables"))
     target = _COLD_S * size / _COLD_BYTES
     remark = f"{size / 1e9:.2f} GB of logs, {cores} cores, Spark's start in it"
     yield Row("cold, to all tables and the report", seconds, "s", target, remark=remark)
     yield Row("the same, the first on a machine", first, "s", remark="kernels are compiled")
-    yield Row("the second", second, "s", remark="Java's classes are stored")
     yield Row(
         "memory of that, JVM and workers",
         peak / 1e9,

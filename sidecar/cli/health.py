@@ -10,18 +10,16 @@ import click
 
 from sidecar.cli.sidecar_client import Address, Request, parse_address, request_all
 from sidecar.cli.sidecar_options import own_address
+from sidecar.formats.gathered_options import read_by
 from sidecar.tls import TlsFiles
 
 _DEADLINE_S = 3.0
 """/healthz answers within milliseconds as long as the daemon's event loop runs."""
 
 
-def _address(_context: click.Context, _parameter: click.Parameter, value: str) -> Address:
-    try:
-        # As the kubelet's probes, it checks no certificate: an expired one is no reason to restart.
-        return replace(parse_address(value), tls=TlsFiles(verifies=False))
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
+def _address(text: str) -> Address:
+    # As the kubelet's probes, it checks no certificate: an expired one is no reason to restart.
+    return replace(parse_address(text), tls=TlsFiles(verifies=False))
 
 
 @click.command(
@@ -34,7 +32,7 @@ Examples:
 )
 @click.option(
     "--sidecar",
-    callback=_address,
+    callback=read_by(_address, click.BadParameter, ValueError),
     metavar="URL",
     default=own_address,
     show_default="SIDECAR_HTTP_LISTEN, or 127.0.0.1:7070",

@@ -16,7 +16,8 @@ import click
 
 from sidecar.cli.kafka_options import kafka_options
 from sidecar.cli.options import duration
-from sidecar.formats.log4j_pattern import parse_pattern
+from sidecar.formats.gathered_options import read_by
+from sidecar.formats.log4j_pattern import checked_pattern
 
 
 def _nodes_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -38,19 +39,10 @@ def _nodes_options(function: Callable[..., None]) -> Callable[..., None]:
     return broker(controller(kafka_options(function)))
 
 
-def _pattern(_: click.Context, __: click.Parameter, pattern: str | None) -> str | None:
-    try:
-        if pattern is not None:
-            parse_pattern(pattern)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
-    return pattern
-
-
 _layout = click.option(
     "--layout",
     metavar="PATTERN",
-    callback=_pattern,
+    callback=read_by(checked_pattern, click.BadParameter, ValueError),
     help="The pattern of the log's layout in log4j, if the log can't be read without it.",
 )
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")

@@ -1,4 +1,4 @@
-"""Passes several options of a command as one value, for the commands of every package.
+"""Reads options and passes several as one value, for the commands of every package.
 
 Example: ``gathered(command, "kafka", KafkaOptions, bootstrap, command_config)`` gives ``command``
 both options as its argument ``kafka``.
@@ -29,3 +29,23 @@ def gathered(
     for option in reversed(options):
         call = option(call)
     return call
+
+
+def read_by(
+    parse: Callable[[Any], _R], refusal: type[Exception], *errors: type[Exception]
+) -> Callable[[object, object, Any], _R | None]:
+    """Return an option's callback that parses its value, unless there is none.
+
+    Args:
+        parse: reads the value.
+        refusal: is raised with the message of an error, such as ``click.BadParameter``.
+        errors: the errors of ``parse``.
+    """
+
+    def read(_context: object, _parameter: object, value: object) -> _R | None:
+        try:
+            return None if value is None else parse(value)
+        except errors as error:
+            raise refusal(str(error)) from error
+
+    return read

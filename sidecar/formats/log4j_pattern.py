@@ -113,6 +113,16 @@ class LinePattern:
         )
 
 
+def checked_pattern(text: str) -> str:
+    """Return a pattern that can be parsed.
+
+    Raises:
+        ValueError: as ``parse_pattern``.
+    """
+    parse_pattern(text)
+    return text
+
+
 def parse_pattern(text: str) -> LinePattern:
     """Read a pattern.
 

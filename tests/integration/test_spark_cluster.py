@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import pyspark
 import pytest
@@ -100,17 +99,10 @@ class Made:
     Attributes:
         arguments: of ``pipeline``, without --out: what they were made of.
         out: their folder.
-        classes: the folder of the archive of Java's classes, and of what kernels are compiled.
     """
 
     arguments: tuple[str, ...]
     out: Path
-    classes: Path
-
-    def archive(self) -> Path:
-        """The file with Java's classes."""
-        (found,) = self.classes.glob("classes-*.jsa")
-        return found
 
     def again(self, out: Path) -> None:
         """Asserts that another folder has the same rows in each table."""
@@ -130,39 +122,10 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Made:
         *("--request-logs", str(sample.request_logs), "--volumes", str(sample.volumes)),
         *("--quotas", str(sample.quotas), "--capacity", str(sample.capacity)),
     )
-    made = Made(arguments, folder / "tables", folder / "cache/throttle-sidecar")
+    made = Made(arguments, folder / "tables")
     command = [sys.executable, "-m", "sidecar", "pipeline", *arguments, "--master", "local[2]"]
-    run = {**ENVIRONMENT, "XDG_CACHE_HOME": str(made.classes.parent)}
-    # The first run compiles kernels, and the second stores the classes.
-    first, second = (
-        subprocess.run(
-            [*command, "--out", str(made.out)], check=True, env=run, capture_output=True, text=True
-        )
-        for _ in range(2)
-    )
-    assert "Storing Java's classes" not in first.stderr
-    assert f"Storing Java's classes in {made.archive()}" in second.stderr
-    assert "[cds" not in second.stdout + second.stderr
+    subprocess.run([*command, "--out", str(made.out)], check=True, env=ENVIRONMENT)
     return made
-
-
-_MAPS: Final = """
-import sys
-from pathlib import Path
-from typing import Final
-from pyspark import SparkContext
-from usage_pipeline.runtime.session import class_archive, session
-
-session("local[1]", classes=class_archive(Path(sys.argv[1]), whole=True), log=Path("/dev/null"))
-print(Path(f"/proc/{SparkContext._gateway.proc.pid}/maps").read_text())
-"""
-
-
-def test_a_later_run_takes_the_classes_that_are_stored(local: Made) -> None:
-    """Its JVM has mapped the file, which is one that it can use."""
-    command = [sys.executable, "-c", _MAPS, str(local.classes)]
-    done = subprocess.run(command, check=True, env=ENVIRONMENT, capture_output=True, text=True)
-    assert str(local.archive()) in done.stdout
 
 
 def rows(out: Path, table: Table) -> list[dict[str, object]]:

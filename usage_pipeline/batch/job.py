@@ -55,6 +55,7 @@ class Outcome:
         bytes: their stored size.
         brokers: the brokers of these logs, each with its number of files.
         quarantined: lines that can't be read.
+        volume_faults: what was left out of the volume history, each with its number.
         unknown: requests whose bytes or partitions are in no line.
         entities: for each kind of quota, whom quotas are recommended for, and why.
         dropped: for each table, the number of days that are no longer kept.
@@ -73,6 +74,7 @@ class Outcome:
     bytes: int
     brokers: Mapping[BrokerName, int]
     quarantined: int
+    volume_faults: Mapping[str, int]
     unknown: int
     entities: Mapping[str, str]
     dropped: Mapping[str, int]
@@ -187,6 +189,7 @@ def _outcome(
         bytes=sum(cluster_run.bytes for cluster_run in runs),
         brokers=Counter(name for each in runs if each.files for name in _broker_names(each)),
         quarantined=sum(cluster_run.quarantined for cluster_run in runs),
+        volume_faults=next((each.history.faults for each in runs if each.history is not None), {}),
         unknown=sum(cluster_run.unknown for cluster_run in runs),
         entities=runs[0].entities,
         dropped=dropped,

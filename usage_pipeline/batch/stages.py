@@ -16,7 +16,6 @@ from datetime import UTC, date, timedelta
 from enum import StrEnum
 from typing import Final, TypedDict
 
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from sidecar.requestlog.rejected import RejectedKind
@@ -26,7 +25,7 @@ from usage_pipeline.batch.silver_stage import changes, silver, valid
 from usage_pipeline.costs.cost_table import Billing, costs
 from usage_pipeline.forecast.forecast_table import disk_forecast
 from usage_pipeline.recommend.recommendation_table import gold_recommendation
-from usage_pipeline.replay.entities import by_default, entities_in_words
+from usage_pipeline.replay.entities import by_default, configured_kinds, entities_in_words
 from usage_pipeline.replay.peaks import peaks
 from usage_pipeline.replay.replay_table import Candidates, replay
 from usage_pipeline.replay.scenarios import IN_FORCE
@@ -93,7 +92,7 @@ def _usage(run: Run) -> None:
 
 def _replay(run: Run) -> None:
     days = _gold_days(run)
-    config = _config(run, days)
+    config = by_default(valid(run.store.read(SILVER_QUOTA_CONFIG), days[0]), run.options.entity)
     candidates = None
     if run.options.candidates:
         usage = UsageRows(run.spark, run.store.files(GOLD_USAGE_1S, days))
@@ -111,11 +110,12 @@ def _recommend(run: Run) -> None:
     usage = UsageRows(run.spark, store.files(GOLD_USAGE_1S, days))
     brokers = (run.requests or run.requests_of(days)).cluster_clients()
     config = valid(store.read(SILVER_QUOTA_CONFIG), days[0])
-    run.entities = entities_in_words(config, options.entity)
+    configured = configured_kinds(config)
+    run.entities = entities_in_words(configured, options.entity)
     recommended = gold_recommendation(
         usage,
         store.read(GOLD_REPLAY, _newest_days(run, GOLD_REPLAY, counted)),
-        _config(run, days),
+        by_default(config, options.entity, configured),
         replace(options.terms, cluster_clients=brokers, **_read(run, days)),
         options.capacity,
         day=days[-1],
@@ -159,12 +159,6 @@ def _read(run: Run, days: Sequence[date]) -> _Read:
         "unread": {broker: lost / (lost + count) for broker, lost, count, _ in of_brokers},
         "whole_seconds": frozenset(broker for broker, _, _, is_whole in of_brokers if is_whole),
     }
-
-
-def _config(run: Run, days: Sequence[date]) -> DataFrame:
-    """Return the quotas of these days, with the defaults that the options ask for."""
-    config = valid(run.store.read(SILVER_QUOTA_CONFIG), days[0])
-    return config if run.options.entity is None else by_default(config, run.options.entity)
 
 
 def _newest_days(run: Run, table: Table, most: float) -> tuple[date, ...]:

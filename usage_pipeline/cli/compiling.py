@@ -34,11 +34,6 @@ class Compiling:
         """Follows the process that compiles."""
         self._process = process
 
-    @property
-    def is_first(self) -> bool:
-        """Whether a compilation is running, as in a machine's first run."""
-        return self._process is not None
-
     def wait_for(self, stage: str) -> None:
         """Wait until the kernels of a stage are compiled, or the compilation has failed."""
         if self._process is not None and stage == _STAGE:

@@ -18,8 +18,8 @@ from typing import Final, TypeVar
 
 import click
 
-from sidecar.formats.gathered_options import gathered
-from sidecar.formats.log4j_pattern import parse_pattern
+from sidecar.formats.gathered_options import gathered, read_by
+from sidecar.formats.log4j_pattern import checked_pattern
 from usage_pipeline.cli.options import Duration, Size, shown
 from usage_pipeline.cli.spark_options import CONF
 from usage_pipeline.ingest.clusters import ClusterError, cluster_name
@@ -73,22 +73,6 @@ def _place(_: click.Context, __: click.Parameter, path: str | None) -> str | Non
     return path
 
 
-def _cluster(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
-    try:
-        return None if name is None else cluster_name(name)
-    except ClusterError as error:
-        raise click.BadParameter(str(error)) from error
-
-
-def _layout(_: click.Context, __: click.Parameter, pattern: str | None) -> str | None:
-    try:
-        if pattern is not None:
-            parse_pattern(pattern)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
-    return pattern
-
-
 def _candidates(_: click.Context, __: click.Parameter, count: int) -> int:
     # The first and the last candidate are the two ends of a sweep.
     if count == 1:
@@ -100,15 +84,6 @@ def _keep(_: click.Context, __: click.Parameter, seconds: float | None) -> float
     if seconds is not None and seconds % _DAY_S:
         raise click.BadParameter("tables have whole days; use a number of days, such as P90D")
     return seconds
-
-
-def _floors(
-    _: click.Context, __: click.Parameter, texts: tuple[str, ...]
-) -> tuple[tuple[str, float], ...]:
-    try:
-        return tuple(floor(text) for text in texts)
-    except TermsError as error:
-        raise click.BadParameter(str(error)) from error
 
 
 NEW_FILE: Final = _NewFile()
@@ -228,7 +203,7 @@ ENTITY: Final = click.option(
 LAYOUT: Final = click.option(
     "--layout",
     metavar="PATTERN",
-    callback=_layout,
+    callback=read_by(checked_pattern, click.BadParameter, ValueError),
     help="The pattern of the logs' layout in log4j, needed only if \"request-log check\" can't read"
     " a log without it.",
 )
@@ -242,7 +217,7 @@ OUT: Final = click.option(
 CLUSTER_ID: Final = click.option(
     "--cluster-id",
     metavar="NAME",
-    callback=_cluster,
+    callback=read_by(cluster_name, click.BadParameter, ClusterError),
     help="The only cluster to process. It is the cluster of files whose path names none."
     " Default: all clusters that paths and the volume history name.",
 )
@@ -374,7 +349,9 @@ def terms_options(function: Callable[..., _R]) -> Callable[..., _R]:
         click.option(
             "--floor",
             multiple=True,
-            callback=_floors,
+            callback=read_by(
+                lambda texts: tuple(map(floor, texts)), click.BadParameter, TermsError
+            ),
             metavar="TYPE=NUMBER",
             help="Smallest recommended quota of a type, in its unit; 0 for none. May be repeated."
             f" Default: {_FLOORS}.",

@@ -2,7 +2,6 @@
 
 import click
 
-from usage_pipeline.cli.java_classes import keep_java_classes
 from usage_pipeline.cli.job_options import (
     ENTITY,
     DiskOptions,
@@ -52,10 +51,7 @@ def command(
     of_requests = ["usage", "replay", "recommend"] if inputs.request_logs is not None else []
     of_volumes = ["forecast"] if inputs.volumes is not None else []
     stages = ["silver", *of_requests, *of_volumes]
-    classes = run_job(
-        job, stages, inputs=inputs, tried=tried, terms=terms, disks=disks, entity=entity
-    )
+    run_job(job, stages, inputs=inputs, tried=tried, terms=terms, disks=disks, entity=entity)
     page = write_report(job.out)
     if page is not None:
         click.echo(f"report: {page}", err=job.as_json)
-    keep_java_classes(classes)

@@ -6,6 +6,7 @@ folder ``tables``.
 
 import json
 import logging
+import os
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,7 +27,6 @@ from usage_pipeline.cli.before_spark import (
     check_volumes,
 )
 from usage_pipeline.cli.compiling import compiling
-from usage_pipeline.cli.java_classes import is_here, java_classes
 from usage_pipeline.cli.job_options import (
     CostOptions,
     DiskOptions,
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from usage_pipeline.batch.job import Outcome
     from usage_pipeline.batch.run import Inputs, Options
     from usage_pipeline.costs.cost_table import Billing
-    from usage_pipeline.runtime.class_archive import ClassArchive
 
 _NO_QUOTAS: Final = (
     "without --quotas, only quota changes in the logs are known:"
@@ -63,11 +62,8 @@ def run_job(
     disks: DiskOptions | None = None,
     entity: str | None = None,
     charged: CostOptions | None = None,
-) -> "ClassArchive | None":
+) -> None:
     """Run stages and print a summary.
-
-    Returns:
-        The archive of classes that Java may write at the end (``keep_java_classes``).
 
     Raises:
         SidecarError: a stage failed or can't run.
@@ -78,7 +74,7 @@ def run_job(
     if "silver" in stages and sources.request_logs is not None and sources.quotas is None:
         click.echo(_NO_QUOTAS, err=True)
     from usage_pipeline.batch.job import run  # noqa: PLC0415 - the extra, and slow to import
-    from usage_pipeline.batch.stages import OF_A_RUN, Stage  # noqa: PLC0415 - as above
+    from usage_pipeline.batch.stages import Stage  # noqa: PLC0415 - as above
     from usage_pipeline.runtime.session import session  # noqa: PLC0415 - as above
 
     read = inputs_of(sources)
@@ -88,15 +84,12 @@ def run_job(
     settings = spark_settings((), job.conf)
     with (
         _interruptible(),
-        compiling(stages, is_here=is_here(job.master)) as kernels,
+        compiling(stages, is_here=_is_here(job.master)) as kernels,
         spark_log() as log,
     ):
-        # Storing classes takes half a minute, too long for a machine's first run.
-        is_whole = set(stages) == set(OF_A_RUN) and not kernels.is_first
-        classes = java_classes(job.master, whole=is_whole)
         with Progress() as progress:
             progress.step("Spark")
-            spark = session(job.master, settings, log=log, brief=True, classes=classes)
+            spark = session(job.master, settings, log=log, brief=True)
             signal.signal(signal.SIGINT, _interrupt)  # Spark has replaced the handler
             progress.watch(spark)
 
@@ -123,7 +116,14 @@ def run_job(
         from usage_pipeline.costs.focus import focus  # noqa: PLC0415 - as above
 
         write_file(charged.focus, focus(outcome.costs, outcome.clusters[0]))
-    return classes
+
+
+def _is_here(master: str | None) -> bool:
+    """Whether this command starts the JVM for the work; for None, the variable MASTER decides."""
+    from usage_pipeline.runtime.embedded import is_embedded  # noqa: PLC0415 - the extra
+
+    url = master or os.environ.get("MASTER") or "local[*]"
+    return "PYSPARK_GATEWAY_PORT" not in os.environ and is_embedded(url)
 
 
 def _check(

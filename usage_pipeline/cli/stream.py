@@ -16,7 +16,6 @@ import click
 
 from sidecar.errors import SettingsError
 from usage_pipeline.cli.before_spark import check_master, check_stream
-from usage_pipeline.cli.java_classes import java_classes
 from usage_pipeline.cli.job_options import BROKER_PATTERN, CLUSTER_ID, LAYOUT, RETAINED_DAYS, ZONE
 from usage_pipeline.cli.options import Duration, Size, shown
 from usage_pipeline.cli.spark_log import spark_log
@@ -201,8 +200,7 @@ def _session(master: str | None, options: Mapping[str, str], log: Path) -> "Spar
     from usage_pipeline.runtime.session import session  # noqa: PLC0415 - as above
     from usage_pipeline.streaming.kafka_source import REDACTED  # noqa: PLC0415 - as above
 
-    settings = {**REDACTED, **options}
-    return session(master, settings, log, classes=java_classes(master, whole=False))
+    return session(master, {**REDACTED, **options}, log)
 
 
 def _logs(

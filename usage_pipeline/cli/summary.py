@@ -48,6 +48,7 @@ def document(outcome: "Outcome") -> dict[str, object]:
             {**name._asdict(), "files": files} for name, files in sorted(outcome.brokers.items())
         ],
         "quarantined": outcome.quarantined,
+        "volume_faults": outcome.volume_faults,
         "unknown": outcome.unknown,
         "entities": outcome.entities,
         "dropped": outcome.dropped,
@@ -80,6 +81,8 @@ def text(outcome: "Outcome") -> str:
         read = counted(outcome.quarantined, "line")
         verb = "was" if outcome.quarantined == 1 else "were"
         lines.append(f"{read} {verb} not read: see the table quarantine")
+    for what, count in sorted(outcome.volume_faults.items()):
+        lines.append(f"left out of the volume history: {what}: {count:,}")
     if outcome.unknown:
         requests = counted(outcome.unknown, "request")
         lines.append(f"{requests} of unknown size (no line has the bytes or partitions)")

@@ -79,16 +79,13 @@ class Sums(NamedTuple):
 
     def grown(self, entities: int) -> "Sums":
         """Return sums with room for more entities."""
-        more = entities - self.peaks.size
-        if not more:
+        if entities == self.peaks.size:
             return self
-        return Sums(
-            np.pad(self.counts, ((0, more), (0, 0))),
-            np.pad(self.amounts, ((0, more), (0, 0))),
-            np.pad(self.peaks, (0, more)),
-            np.pad(self.last, (0, more), constant_values=math.nan),
-            np.pad(self.moments, ((0, more), (0, 0), (0, 0))),
-        )
+        # With numpy's pad, half of the time of many small groups was spent here.
+        sums = Sums.none(entities)
+        for new, old in zip(sums, self, strict=True):
+            new[: len(old)] = old
+        return sums
 
 
 @compiled

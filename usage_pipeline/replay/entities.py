@@ -18,6 +18,7 @@ Source: Kafka's ClientQuotaManager, DefaultQuotaCallback; KIP-936 for producer i
 import math
 from collections import defaultdict
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -203,16 +204,24 @@ def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-def by_default(config: DataFrame, entity: str) -> DataFrame:
+def by_default(
+    config: DataFrame, entity: str | None, configured: AbstractSet[str] | None = None
+) -> DataFrame:
     """Return quotas with an unlimited default quota of each kind that has none.
 
     Args:
         config: rows of SILVER_QUOTA_CONFIG.
-        entity: the parts of the default's entity: "user", "client-id" or "user,client-id".
+        entity: the parts of the default's entity: "user", "client-id" or "user,client-id"; None to
+            add no default.
+        configured: ``configured_kinds(config)``; None to query them.
     """
+    if entity is None:
+        return config
     parts = dict.fromkeys(entity.split(","), DEFAULT)
     user, client_id = parts.get("user"), parts.get("client-id")
-    kinds = set(KEYS) - {PRODUCER_IDS} - _configured(config)
+    if configured is None:
+        configured = configured_kinds(config)
+    kinds = set(KEYS) - {PRODUCER_IDS} - configured
     rows = [
         (entity_name(user, client_id), user, client_id, KEYS[kind], math.inf)
         for kind in sorted(kinds)
@@ -223,14 +232,13 @@ def by_default(config: DataFrame, entity: str) -> DataFrame:
     return config.unionByName(ever, allowMissingColumns=True)
 
 
-def entities_in_words(config: DataFrame, entity: str | None) -> dict[str, str]:
+def entities_in_words(configured: AbstractSet[str], entity: str | None) -> dict[str, str]:
     """Return for each kind of quota whom quotas are recommended for, and why.
 
     Args:
-        config: rows of SILVER_QUOTA_CONFIG.
+        configured: the kinds that have quotas.
         entity: as in ``by_default``; None if it was not asked for.
     """
-    configured = _configured(config)
     others = (
         "each user, or each client-id where clients do not log in"
         if entity is None
@@ -243,8 +251,8 @@ def entities_in_words(config: DataFrame, entity: str | None) -> dict[str, str]:
     }
 
 
-def _configured(config: DataFrame) -> set[str]:
-    """The kinds that have quotas."""
+def configured_kinds(config: DataFrame) -> set[str]:
+    """Query the kinds that have quotas, from rows of SILVER_QUOTA_CONFIG."""
     keys = config.where(sf.col("value").isNotNull()).select("key").distinct().collect()
     return {_TYPES[row.key] for row in keys if row.key in _TYPES}
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from usage_pipeline.kernels.bucket import Bucket, bucket_waits
 from usage_pipeline.kernels.ids import NEVER, Remembered, id_waits, new_ids
+from usage_pipeline.kernels.numbered import distinct
 from usage_pipeline.kernels.rate import Samples, fetch_rates, rates
 from usage_pipeline.kernels.spread import Bursts, no_bursts, spread_waits
 from usage_pipeline.kernels.tally import Sums, Tallied, tally
@@ -213,7 +214,8 @@ class Replay:
                 )
 
     def _rows_of(self, entity: Longs) -> Longs:
-        whose, at = np.unique(entity, return_inverse=True)
+        # This needs no sort, unlike numpy's unique: the numbers of a worker's names are small.
+        whose, at = distinct(entity, int(entity.max(initial=-1)) + 1)
         rows = [self._row_of.setdefault(each, len(self._row_of)) for each in whose.tolist()]
         self._unknown += [0] * (len(self._row_of) - len(self._unknown))
         return np.array(rows, np.int64)[at]

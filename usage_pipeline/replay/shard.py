@@ -75,7 +75,8 @@ class _Received:
         files = sorted(self._files)
         rank = np.zeros(len(files), np.int64)
         rank[[self._files[each] for each in files]] = np.arange(len(files))
-        return _with_files(records, rank), files
+        is_ordered = bool((np.diff(rank) > 0).all())
+        return records if is_ordered else _with_files(records, rank), files
 
     def number_of(self, kind: int, name: str) -> int:
         """Return the number of an entity, or of the clients that share a quota of this kind."""

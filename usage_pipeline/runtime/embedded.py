@@ -12,8 +12,6 @@ from typing import Final
 
 import pyarrow as pa
 
-from usage_pipeline.runtime.class_archive import ClassArchive
-
 JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LOG4J: Final = Path(__file__).parent / "log4j2.properties"
 _CORES: Final = re.compile(r"local\[(\d+)")
@@ -44,11 +42,10 @@ def is_embedded(master: str) -> bool:
     return master.startswith("local")
 
 
-def settings(master: str, classes: ClassArchive | None, *, brief: bool) -> Mapping[str, str]:
+def settings(master: str, *, brief: bool) -> Mapping[str, str]:
     """Return Spark's settings; ``brief`` is for short runs whose work is done in Python."""
-    kept = () if classes is None else classes.options
     if not brief:
-        return {**_SETTINGS, **_LONG, JAVA_OPTIONS: " ".join((*_OPTIONS, *kept))}
+        return {**_SETTINGS, **_LONG, JAVA_OPTIONS: " ".join(_OPTIONS)}
     cores = _cores(master)
     return {
         **_SETTINGS,
@@ -57,7 +54,7 @@ def settings(master: str, classes: ClassArchive | None, *, brief: bool) -> Mappi
         # A stage with two steps in Python needs two workers for each core. Later stages would
         # leave half of them idle, 200 MB each.
         "spark.python.factory.idleWorkerMaxPoolSize": str(cores),
-        JAVA_OPTIONS: " ".join((*_OPTIONS, *_BRIEF_OPTIONS, *kept)),
+        JAVA_OPTIONS: " ".join((*_OPTIONS, *_BRIEF_OPTIONS)),
     }
 
 

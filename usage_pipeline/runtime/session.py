@@ -7,15 +7,14 @@ Example: ``session("local[2]")`` has two worker threads, and two Python workers 
 """
 
 import os
+import shutil
 import sys
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from sidecar.errors import SidecarError
 from usage_pipeline.runtime import embedded
-from usage_pipeline.runtime.class_archive import ClassArchive, java_binary
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
@@ -53,7 +52,6 @@ def session(
     log: Path | None = None,
     *,
     brief: bool = False,
-    classes: ClassArchive | None = None,
 ) -> "SparkSession":
     """Return the session; create it if there is none.
 
@@ -65,13 +63,12 @@ def session(
             for this process's standard error.
         brief: whether the work is short and done in Python, so that an embedded JVM should not
             optimize for a long run. Explicit settings take precedence.
-        classes: the class archive of an embedded JVM.
 
     Raises:
         NoJavaError: there is no Java.
         NoSparkError: Spark can't be started.
     """
-    if java_binary() is None:
+    if not _has_java():
         raise NoJavaError(NO_JAVA)
     from py4j.protocol import (  # type: ignore[import-untyped]  # noqa: PLC0415  of the extra
         Py4JError,
@@ -91,7 +88,7 @@ def session(
     own: Mapping[str, str] = {}
     if master is not None and embedded.is_embedded(master):
         embedded.prepare(os.environ)
-        own = embedded.settings(master, classes, brief=brief)
+        own = embedded.settings(master, brief=brief)
     for name, value in {**_SETTINGS, **own, **(settings or {})}.items():
         conf.set(name, value)
     try:
@@ -106,36 +103,10 @@ def session(
     return made
 
 
-def class_archive(folder: Path, *, whole: bool) -> ClassArchive | None:
-    """Return the archive of this machine's Java and this Spark; None if either is missing.
-
-    Args:
-        folder: the folder of the archive.
-        whole: whether this run loads all classes that others need, and may write the archive.
-    """
-    java = java_binary()
-    home = Path(os.environ.get("SPARK_HOME") or str(files("pyspark")))
-    if java is None or not (home / "jars").is_dir():
-        return None
-    return ClassArchive.of_jdk(folder, java, home / "jars", whole=whole)
-
-
-def keep_classes(classes: ClassArchive) -> None:
-    """End the JVM of a stopped Spark if it writes an archive, and keep the archive.
-
-    Raises:
-        NotKeptError: the archive was not written.
-    """
-    from pyspark import SparkContext  # noqa: PLC0415  takes a second
-
-    # There is no public way to end the JVM before this process ends.
-    gateway: Any = SparkContext._gateway  # noqa: SLF001  see above
-    if gateway is None or str(classes.partial) not in " ".join(gateway.proc.args):
-        return
-    gateway.shutdown()
-    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001  as above
-    gateway.proc.stdin.close()
-    classes.keep(gateway.proc)
+def _has_java() -> bool:
+    """Whether there is the Java that Spark starts."""
+    home = os.environ.get("JAVA_HOME")
+    return bool(home and Path(home, "bin", "java").exists()) or shutil.which("java") is not None
 
 
 def _start(conf: "SparkConf", log: Path) -> None:

@@ -5,7 +5,8 @@ Every sidecar writes about the same cluster, each at its own times. The readings
 same ten seconds of the clock become one row, which has the latest reading. A line's time is that of
 the whole observation, and a broker's answer may be up to 10 s earlier, the poll's deadline. So the
 order of readings within 10 s is unknown anyway, and 1,000 sidecars make no more than six rows a
-minute. Lines that a crash has cut off are skipped.
+minute. Lines that a crash has cut off are left out and counted, and readings that can't be, such as
+more available bytes than the total.
 
 A line names its cluster by Kafka's id, unless an older sidecar wrote it, or the path of its file
 names the cluster. Lines without a cluster belong to the only cluster that other lines name;
@@ -15,6 +16,7 @@ Example: three sidecars read broker 1's /d1 at 08:00:01, :04 and :11. The table 
 :04 and for :11.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -55,8 +57,16 @@ _OFFLINE: Final = _READING.format(
     total="CAST(NULL AS bigint)", available="CAST(NULL AS bigint)", offline="true"
 )
 _READINGS: Final = (
-    f"concat(transform(coalesce(line.volumes, array()), entry -> {_ONLINE}),"
-    f" transform(coalesce(line.offline, array()), entry -> {_OFFLINE}))"
+    f"if(is_read, concat(transform(coalesce(line.volumes, array()), entry -> {_ONLINE}),"
+    f" transform(coalesce(line.offline, array()), entry -> {_OFFLINE})), array(NULL))"
+)
+"""The readings of a line; one without values if the line can't be read."""
+LINES: Final = "lines that are cut off or have another form"
+READINGS: Final = "readings without broker, log dir or available bytes between 0 and the total"
+_FAULT: Final = (
+    f"CASE WHEN NOT is_read THEN '{LINES}' WHEN broker IS NOT NULL AND log_dir IS NOT NULL"
+    " AND (offline OR total_bytes >= 0 AND available_bytes BETWEEN 0 AND total_bytes)"
+    f" THEN NULL ELSE '{READINGS}' END"
 )
 
 
@@ -69,14 +79,16 @@ class History:
     """The readings of a volume history; the caller releases ``readings`` after use.
 
     Attributes:
-        readings: the columns of SILVER_VOLUME and ``cluster_id``, persisted by Spark.
+        readings: the columns of SILVER_VOLUME, ``cluster_id`` and ``fault``, persisted by Spark.
         clusters: cluster names by ``cluster_id``, which may be null; other lines are left out.
         days: by cluster, the days with readings.
+        faults: the number of LINES and of READINGS that can't be used.
     """
 
     readings: DataFrame
     clusters: Mapping[str | None, str]
     days: Mapping[str, AbstractSet[date]]
+    faults: Mapping[str, int]
 
     def readings_of(self, cluster: str) -> DataFrame:
         """Return the readings of a cluster."""
@@ -84,7 +96,7 @@ class History:
         is_its = sql.col("cluster_id").isin([id_ for id_ in ids if id_ is not None])
         if None in ids:
             is_its |= sql.col("cluster_id").isNull()
-        return self.readings.where(is_its).drop("cluster_id")
+        return self.readings.where(is_its & sql.col("fault").isNull()).drop("cluster_id", "fault")
 
 
 def volume_history(spark: SparkSession, path: str, cluster: str | None = None) -> History:
@@ -96,21 +108,27 @@ def volume_history(spark: SparkSession, path: str, cluster: str | None = None) -
         cluster: the cluster's name, which replaces Kafka's id; None to use paths and lines.
 
     Raises:
-        NoHistoryError: there are no files.
+        NoHistoryError: there are no files, or nothing in them can be used.
         ClusterError: the lines are of several other clusters.
     """
     readings = _readings(history_lines(spark, path, cluster)).persist()
-    clusters_and_days = readings.select("cluster_id", "dt").distinct().collect()
+    counted = readings.groupBy("cluster_id", "dt", "fault").count().collect()
+    days: dict[str, set[date]] = {}
+    faults: Counter[str] = Counter()
     try:
-        clusters = clusters_of({row["cluster_id"] for row in clusters_and_days}, cluster)
-    except ClusterError:
+        clusters = clusters_of({row["cluster_id"] for row in counted}, cluster)
+        for row in counted:
+            if row["cluster_id"] in clusters and row["fault"] is None:
+                days.setdefault(clusters[row["cluster_id"]], set()).add(row["dt"])
+            elif row["cluster_id"] in clusters:
+                faults[row["fault"]] += row["count"]
+        if faults and not days:
+            counts = ", ".join(f"{count:,} {what}" for what, count in sorted(faults.items()))
+            raise NoHistoryError(f"{path} has no reading of a volume, only {counts}")
+    except SidecarError:
         readings.unpersist()
         raise
-    days: dict[str, set[date]] = {}
-    for row in clusters_and_days:
-        if row["cluster_id"] in clusters:
-            days.setdefault(clusters[row["cluster_id"]], set()).add(row["dt"])
-    return History(readings, clusters, days)
+    return History(readings, clusters, days, faults)
 
 
 def clusters_of(ids: AbstractSet[str | None], cluster: str | None) -> Mapping[str | None, str]:
@@ -170,15 +188,6 @@ def history_lines(spark: SparkSession, path: str, cluster: str | None = None) ->
     return by_workers(spark, tasks, read, "cluster string, value string")
 
 
-def silver_volume(lines: DataFrame) -> DataFrame:
-    """Make SILVER_VOLUME from lines.
-
-    Args:
-        lines: the lines of history files, with the columns ``cluster`` and ``value``.
-    """
-    return one_per_slot(_readings(lines))
-
-
 def one_per_slot(readings: DataFrame) -> DataFrame:
     """Make SILVER_VOLUME from readings, which may be of the same times, such as old and new rows.
 
@@ -197,16 +206,14 @@ def one_per_slot(readings: DataFrame) -> DataFrame:
 
 def _readings(lines: DataFrame) -> DataFrame:
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "_corrupt_record"}
-    readings = (
+    return (
         lines.where("trim(value) != ''")
         .withColumn("line", sql.from_json("value", HISTORY_LINE, options))
         .withColumn("observed_ts", sql.expr("TRY_CAST(line.time AS timestamp)"))
-        .where("line._corrupt_record IS NULL AND observed_ts IS NOT NULL")
         .withColumn("cluster_id", sql.coalesce("cluster", "line.cluster_id"))
         .withColumn("dt", sql.to_date("observed_ts"))
-        .selectExpr("cluster_id", "dt", "observed_ts", f"inline({_READINGS})")
-    )
-    return readings.where(
-        "broker IS NOT NULL AND log_dir IS NOT NULL"
-        " AND (offline OR total_bytes >= 0 AND available_bytes BETWEEN 0 AND total_bytes)"
+        .withColumn("is_read", sql.expr("line._corrupt_record IS NULL AND dt IS NOT NULL"))
+        .selectExpr("cluster_id", "dt", "observed_ts", "is_read", f"inline({_READINGS})")
+        .withColumn("fault", sql.expr(_FAULT))
+        .drop("is_read")
     )

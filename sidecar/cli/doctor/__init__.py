@@ -19,17 +19,15 @@ import click
 from sidecar.cli.options import duration, settings_options
 from sidecar.cli.sidecar_client import Address, parse_address
 from sidecar.cli.sidecar_options import sidecars_options
+from sidecar.formats.gathered_options import read_by
 
 if TYPE_CHECKING:
     from sidecar.cli.doctor.recommendation import Recommendation
     from sidecar.cli.doctor.verdicts import Finding
 
 
-def _url(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    try:
-        return None if value is None else str(parse_address(value))
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
+def _url(text: str) -> str:
+    return str(parse_address(text))
 
 
 @click.command(
@@ -45,7 +43,7 @@ Examples:
 @sidecars_options
 @click.option(
     "--prometheus",
-    callback=_url,
+    callback=read_by(_url, click.BadParameter, ValueError),
     metavar="URL",
     help="The Prometheus that scrapes the sidecars.",
 )

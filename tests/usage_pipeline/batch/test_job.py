@@ -19,6 +19,7 @@ from usage_pipeline.ingest.paths import RequestLogsError
 from usage_pipeline.ingest.request_logs import RequestLogs
 from usage_pipeline.recommend.terms import Terms
 from usage_pipeline.replay.scenarios import scenario
+from usage_pipeline.silver.volume_table import LINES
 from usage_pipeline.tables import store
 from usage_pipeline.tables.commits import pinned
 from usage_pipeline.tables.folder import Folder
@@ -238,6 +239,7 @@ def test_only_what_is_asked_for_is_read(spark: SparkSession, tmp_path: Path) -> 
         stages=(*STAGES, Stage.REPLAY),
     )
     assert ("request", "user=alice") in outcome.replayed
+    assert {LINES: 1} == outcome.volume_faults
     assert [date(2026, 11, 18), date(2026, 11, 20)] == list(outcome.days)
     assert [20] == [each.dt.day for each in stored(spark, out, SILVER_REQUEST)]
     assert [4] == [each.available_bytes for each in stored(spark, out, SILVER_VOLUME)]

@@ -45,6 +45,7 @@ def outcome(
         bytes=300_000,
         brokers=brokers or {},
         quarantined=quarantined,
+        volume_faults={},
         unknown=unknown,
         entities={},
         dropped={"silver_request": dropped} if dropped else {},
@@ -85,6 +86,17 @@ def test_whom_quotas_are_for_is_told_once() -> None:
         "quotas for each user: produce, fetch",
         "quotas for the current quotas: request",
     ] == text(replace(outcome({}), entities=entities)).splitlines()
+
+
+def test_what_was_left_out_of_the_volume_history_is_counted() -> None:
+    """As text and for programs."""
+    faults = {"readings without sizes": 1_200, "lines that are cut off": 1}
+    made = replace(outcome({}), volume_faults=faults)
+    assert [
+        "left out of the volume history: lines that are cut off: 1",
+        "left out of the volume history: readings without sizes: 1,200",
+    ] == text(made).splitlines()
+    assert faults == document(made)["volume_faults"]
 
 
 def test_costs_are_summed_up_by_owner() -> None:

@@ -6,7 +6,6 @@ import pyarrow as pa
 import pytest
 
 from usage_pipeline.runtime import embedded
-from usage_pipeline.runtime.class_archive import ClassArchive
 
 
 @pytest.mark.parametrize(
@@ -18,19 +17,17 @@ def test_a_short_runs_heap_follows_its_cores(
 ) -> None:
     """Each core's task needs some of it; a long run's heap is fixed."""
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2, 5})
-    assert memory == embedded.settings(master, None, brief=True)["spark.driver.memory"]
-    assert "1g" == embedded.settings(master, None, brief=False)["spark.driver.memory"]
+    assert memory == embedded.settings(master, brief=True)["spark.driver.memory"]
+    assert "1g" == embedded.settings(master, brief=False)["spark.driver.memory"]
 
 
 def test_only_a_short_run_is_compiled_for_one() -> None:
     """A stream's JVM has hours to get ready."""
-    archive = ClassArchive(Path("classes.jsa"), Path("partial"))
     for brief in (True, False):
-        settings = embedded.settings("local[2]", archive, brief=brief)
+        settings = embedded.settings("local[2]", brief=brief)
         options = settings[embedded.JAVA_OPTIONS].split()
         assert brief == ("-XX:TieredStopAtLevel=1" in options)
         assert brief == ("spark.sql.codegen.wholeStage" in settings)
-        assert "-XX:ArchiveClassesAtExit=partial" in options
         (log4j,) = [each for each in options if each.startswith("-Dlog4j2.configurationFile=")]
         assert Path(log4j.partition("=")[2]).is_file()
 

@@ -32,7 +32,7 @@ def test_a_master_that_is_not_there_is_reported(
     def refused(_: object) -> None:
         raise error
 
-    monkeypatch.setattr("usage_pipeline.runtime.session.java_binary", lambda: Path("java"))
+    monkeypatch.setattr("usage_pipeline.runtime.session._has_java", lambda: True)
     monkeypatch.setattr(SparkSession.Builder, "getOrCreate", refused)
     with pytest.raises(NoSparkError, match=r"can't be started on spark://nowhere:1: .*--master"):
         session("spark://nowhere:1")

@@ -13,13 +13,15 @@ from sidecar.history.volume_line import to_line
 from sidecar.volumes import Observation, OfflineLogDir, Reading, Volume
 from usage_pipeline.ingest.clusters import ClusterError
 from usage_pipeline.silver.volume_table import (
+    LINES,
+    READINGS,
     SLOT_S,
+    NoHistoryError,
     clusters_of,
-    history_lines,
-    silver_volume,
+    one_per_slot,
     volume_history,
 )
-from usage_pipeline.tables.schemas import SILVER_VOLUME
+from usage_pipeline.tables.schemas import SILVER_VOLUME, UNNAMED
 
 pytestmark = pytest.mark.spark
 
@@ -36,7 +38,8 @@ def line(second: float, **more: object) -> str:
 
 
 def rows(spark: SparkSession, path: Path) -> list[dict[str, Any]]:
-    table = silver_volume(history_lines(spark, str(path)))
+    history = volume_history(spark, str(path))
+    table = one_per_slot(history.readings_of(UNNAMED))
     assert list(SILVER_VOLUME.names) == table.columns
     return [row.asDict() for row in table.orderBy("broker", "log_dir", "observed_ts").collect()]
 
@@ -77,7 +80,7 @@ def test_what_sidecars_write_is_a_row_for_each_volume_and_time(
 
 
 def test_torn_strange_and_repeated_lines(spark: SparkSession, tmp_path: Path) -> None:
-    """A cut-off line is skipped, unknown fields are ignored, and a line read twice is one row."""
+    """They are counted; unknown fields are ignored, and a line read twice is one row."""
     whole = line(0)
     strange = [
         line(60, later="a field of a later sidecar", offline=None),
@@ -98,6 +101,10 @@ def test_torn_strange_and_repeated_lines(spark: SparkSession, tmp_path: Path) ->
         row["observed_ts"].replace(tzinfo=UTC).timestamp() - EIGHT_S
         for row in rows(spark, tmp_path)
     ]
+    assert {LINES: 4, READINGS: 2} == volume_history(spark, str(tmp_path)).faults
+    (tmp_path / "h.jsonl").write_text("\n".join([*strange[1:], *torn]))
+    with pytest.raises(NoHistoryError, match=f"only 4 {LINES}, 2 {READINGS}"):
+        volume_history(spark, str(tmp_path))
 
 
 @pytest.mark.parametrize(
