@@ -10,6 +10,7 @@
 # make stop-line   a volume that fills to the stop line, again and again: an hour
 # make bench   the figures of benchmarks/results/figures.md
 # make bench-slope   a volume that fills beside a cleaner comes to rest above its limit: 35 minutes
+# make kubernetes   the Helm chart on Kubernetes' own API server, which is built once in 9 minutes of CPU time
 # make jar     the quota callback for brokers, and where it lies
 # make dist    wheel and sdist, with the jar in them
 # make release  all that a release publishes: VERSION=0.1.0 REPOSITORY_URL=https://HOST/OWNER/NAME
@@ -25,12 +26,13 @@ FOR_PIPELINE := $(VENV)/.pipeline
 INSTALLED := $(VENV)/.installed
 CALLBACK := deploy/quota-callback
 HELM := $(BIN)/helm
+API_SERVER := $(BIN)/kube-apiserver
 JAR := $(CALLBACK)/target/throttle-sidecar-quota-callback.jar
 JAVA_TESTED := $(CALLBACK)/target/kafka-3.3.2/.tested
 CLIENTS_INSTALLED := .cache/clients/.installed
 MVN := mvn --quiet --batch-mode --file $(CALLBACK)
 
-.PHONY: demo demo-pipeline chaos stop-line test test-all check lint unit unit-all brokers spark spark-all others demos java java-all jar dist release image arithmetic mutate simulate situations bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-clients bench-pipeline bench-pipeline-cluster bench-slope lock clean tools-demo tools-test tools-clients tools-test-all chart-files docs
+.PHONY: demo demo-pipeline chaos stop-line test test-all check lint unit unit-all brokers spark spark-all others kubernetes demos java java-all jar dist release image arithmetic mutate simulate situations bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-clients bench-pipeline bench-pipeline-cluster bench-slope lock clean tools-demo tools-test tools-clients tools-kubernetes tools-test-all chart-files docs
 
 # Packages and jar side by side: both wait for downloads.
 demo: tools-demo
@@ -60,7 +62,7 @@ test: tools-test $(INSTALLED) $(JAR)
 
 # Spark and the others wait for other processes half of their time: side by side they take a third
 # less. Demos have deadlines and compare times: they run alone.
-test-all: tools-test-all $(INSTALLED) $(JAR) $(HELM)
+test-all: tools-test-all $(INSTALLED) $(JAR) $(HELM) $(API_SERVER)
 	$(MAKE) --no-print-directory --output-sync=target --jobs lint java-all
 	$(BIN)/coverage erase
 	$(ALONE) -m '$(UNIT)' --hypothesis-profile=thorough --cov --cov-report=
@@ -101,8 +103,11 @@ spark-all: $(INSTALLED)
 	COVERAGE_FILE=.coverage.spark RUN_KILLS=8 STREAM_KILLS=50 \
 	    $(BIN)/pytest -m '$(SPARK)' --cov --cov-report=
 
-others: $(INSTALLED) $(JAR) $(HELM)
+others: $(INSTALLED) $(JAR) $(HELM) $(API_SERVER)
 	COVERAGE_FILE=.coverage.others $(BIN)/pytest -m '$(OTHERS)' --cov --cov-report=
+
+kubernetes: tools-kubernetes $(INSTALLED) $(JAR) $(HELM) $(API_SERVER)
+	$(BIN)/pytest tests/deploy/kubernetes/test_api_server.py tests/integration/test_kubernetes_pods.py
 
 demos: $(INSTALLED) $(JAR)
 	COVERAGE_FILE=.coverage.demos $(BIN)/pytest -m demo --cov --cov-report=
@@ -149,6 +154,16 @@ chart-files:
 $(HELM): | $(FOR_BUILD)
 	tools/prerequisites go
 	GOBIN=$(CURDIR)/$(BIN) go install helm.sh/helm/v3/cmd/helm@v3.13.3
+
+# Kubernetes' API server, for the chart's tests: 9 minutes of CPU time, once.
+KUBERNETES := tests/deploy/kubernetes/apiserver
+$(API_SERVER): $(KUBERNETES)/go.mod | $(INSTALLED)
+	tools/prerequisites go
+	cd $(KUBERNETES) && go=$$($(CURDIR)/tools/newer-go 1.26.0) && \
+	    version=$$("$$go" list -m -f '{{.Version}}' k8s.io/kubernetes) && \
+	    "$$go" build -p 2 -trimpath -o $(CURDIR)/$@ \
+	    -ldflags="-s -w -X k8s.io/component-base/version.gitVersion=$$version" \
+	    k8s.io/kubernetes/cmd/kube-apiserver
 
 # EVENTS=100000000 compares more; SEED=7 the events of that seed, else each run has others.
 arithmetic: tools-demo $(INSTALLED)
@@ -272,9 +287,12 @@ tools-test:
 tools-clients:
 	tools/prerequisites python java mvn go1.21 npm
 
+tools-kubernetes:
+	tools/prerequisites python java mvn etcd go
+
 tools-test-all:
 	tools/prerequisites python java mvn curl promtool alertmanager buildah debootstrap systemd-analyze go chromium \
-	    rsyslogd krb5kdc
+	    rsyslogd krb5kdc etcd
 
 # One environment, filled as far as a command needs it. The locks agree in every version, so the larger
 # steps add to the smaller ones; who has all of them waits for none. Packages are compiled when they are

@@ -93,6 +93,12 @@ class Image:
         return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
 
 
+def first_in(namespace: "subprocess.Popen[bytes]") -> int:
+    """The first process that an unshare has started in its pid namespace."""
+    children = Path(f"/proc/{namespace.pid}/task/{namespace.pid}/children").read_text()
+    return int(children.split()[0])
+
+
 class Buildah:
     """A buildah whose images and containers are in a folder of their own.
 

@@ -17,7 +17,7 @@ import pytest
 from kafka_lab.ports import Ports
 from sidecar import __version__
 from sidecar.cli.callback.jar import NAME, callback_jar
-from tests.integration.container import REVISION, Image, built
+from tests.integration.container import REVISION, Image, built, first_in
 from tests.integration.debian import DEBIANS_PYTHON, debian, wheels
 from tests.support.background import bootstrap, running
 from tests.support.fake_broker import FakeCluster
@@ -168,12 +168,6 @@ def test_it_watches_a_cluster_and_is_healthy_until_it_is_stopped(
         assert 1 == ill.returncode
         assert ill.stdout.startswith(f"http://{address} Connection refused: nothing listens there")
     assert ["state.json"] == [path.name for path in state.iterdir()]
-
-
-def first_in(namespace: "subprocess.Popen[bytes]") -> int:
-    """The first process that an unshare has started in its pid namespace."""
-    children = Path(f"/proc/{namespace.pid}/task/{namespace.pid}/children").read_text()
-    return int(children.split()[0])
 
 
 def test_new_volumes_are_its_users(image: Image) -> None:

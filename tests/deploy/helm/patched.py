@@ -46,9 +46,10 @@ def _are_objects(values: list[Any]) -> bool:
 
 
 def _items(before: list[Resource], patch: list[Resource], by: str) -> list[Resource]:
-    changed = {each[by]: each for each in patch}
-    items = [strategic(each, changed.pop(each[by], {})) for each in before]
-    return items + list(changed.values())
+    """The patch's items come first, as in the API server (tests/deploy/kubernetes)."""
+    others = {each[by]: each for each in before}
+    changed = [strategic(others.pop(each[by], {}), each) for each in patch]
+    return changed + list(others.values())
 
 
 def merge(resource: Resource, patch: Resource) -> Resource:

@@ -39,14 +39,74 @@ WAYS: Mapping[str, Values] = {
 }
 
 
+def merged(one: Values, other: Values) -> dict[str, Any]:
+    """Both, where the second wins, as Helm does it with two files of values."""
+    both = {**one, **other}
+    for key in one.keys() & other.keys():
+        if isinstance(one[key], dict) and isinstance(other[key], dict):
+            both[key] = merged(one[key], other[key])
+    return both
+
+
+_MONITORED = {
+    "monitoring": {"monitor": "PodMonitor", "rules": True, "dashboard": {"enabled": True}}
+}
+_SECURED = {
+    "tls": {"enabled": True, "caSecret": {"name": "ca"}, "clientSecret": {"name": "client"}},
+    "sasl": {"mechanism": "PLAIN", "username": "me", "secret": {"name": "login"}},
+    "tokenSecret": {"name": "token"},
+    "settingsSecret": "more",
+    "imagePullSecrets": ["registry"],
+}
+_SEVERAL = {
+    "replicas": 3,
+    "state": {"volumeClaim": False},
+    "podDisruptionBudget": {"enabled": True},
+    "networkPolicy": {"enabled": True},
+    "serviceAccount": {"annotations": {"a": "b"}},
+    "priorityClassName": "high",
+}
+FULL = {
+    **WAYS,
+    "per-cluster, full": merged(merged(PER_CLUSTER, _SECURED), {**_SEVERAL, **_MONITORED}),
+    "strimzi, full": merged(
+        STRIMZI,
+        {
+            "tokenSecret": {"name": "token"},
+            "callback": {"authorizer": True},
+            "networkPolicy": {"enabled": True},
+            **_MONITORED,
+        },
+    ),
+    "strimzi, scram": merged(
+        STRIMZI,
+        {
+            "strimzi": {"authentication": "scram-sha-512", "apiVersion": "v1beta2"},
+            "callback": {"jar": "configMap"},
+        },
+    ),
+    "beside-broker, full": merged(
+        merged(BESIDE_BROKER, _SECURED),
+        {"besideBroker": {"service": True}, "monitoring": {"monitor": "ServiceMonitor"}},
+    ),
+}
+"""Each way with little, and with much."""
+
+
 class RefusedError(Exception):
     """Helm renders nothing, with what it prints."""
 
 
-def helm(*words: str | Path, given: str = "") -> str:
+def helm(*words: str | Path, given: str = "", environ: Mapping[str, str] | None = None) -> str:
     """Run Helm; return what it prints, or raise RefusedError."""
     done = subprocess.run(
-        [_helm(), *words], input=given, capture_output=True, text=True, timeout=60, check=False
+        [_helm(), *words],
+        input=given,
+        env={**os.environ, **(environ or {})},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     if done.returncode:
         raise RefusedError(done.stderr + done.stdout)
@@ -71,15 +131,6 @@ class _Loader(yaml.CSafeLoader):  # type: ignore[misc]  # as above
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         assert len(keys) == len(set(keys)), f"a key is there twice: {keys}"
         return super().construct_mapping(node, deep)
-
-
-def merged(one: Values, other: Values) -> dict[str, Any]:
-    """Both, where the second wins, as Helm does it with two files of values."""
-    both = {**one, **other}
-    for key in one.keys() & other.keys():
-        if isinstance(one[key], dict) and isinstance(other[key], dict):
-            both[key] = merged(one[key], other[key])
-    return both
 
 
 def one(found: list[Resource], kind: str, name: str | None = None) -> Resource:

@@ -9,13 +9,12 @@ import yaml  # type: ignore[import-untyped]  # its types would be a package of t
 from sidecar import __version__
 from tests.deploy.helm.patched import patched
 from tests.deploy.helm.rendered import (
-    BESIDE_BROKER,
     CHART,
+    FULL,
     NAMESPACE,
     PER_CLUSTER,
     ROOT,
     STRIMZI,
-    WAYS,
     helm,
     merged,
     one,
@@ -23,48 +22,6 @@ from tests.deploy.helm.rendered import (
     settings_of,
 )
 from tests.deploy.kubernetes.schemas import problems
-
-MONITORED = {"monitoring": {"monitor": "PodMonitor", "rules": True, "dashboard": {"enabled": True}}}
-SECURED = {
-    "tls": {"enabled": True, "caSecret": {"name": "ca"}, "clientSecret": {"name": "client"}},
-    "sasl": {"mechanism": "PLAIN", "username": "me", "secret": {"name": "login"}},
-    "tokenSecret": {"name": "token"},
-    "settingsSecret": "more",
-    "imagePullSecrets": ["registry"],
-}
-SEVERAL = {
-    "replicas": 3,
-    "state": {"volumeClaim": False},
-    "podDisruptionBudget": {"enabled": True},
-    "networkPolicy": {"enabled": True},
-    "serviceAccount": {"annotations": {"a": "b"}},
-    "priorityClassName": "high",
-}
-FULL = {
-    **WAYS,
-    "per-cluster, full": merged(merged(PER_CLUSTER, SECURED), {**SEVERAL, **MONITORED}),
-    "strimzi, full": merged(
-        STRIMZI,
-        {
-            "tokenSecret": {"name": "token"},
-            "callback": {"authorizer": True},
-            "networkPolicy": {"enabled": True},
-            **MONITORED,
-        },
-    ),
-    "strimzi, scram": merged(
-        STRIMZI,
-        {
-            "strimzi": {"authentication": "scram-sha-512", "apiVersion": "v1beta2"},
-            "callback": {"jar": "configMap"},
-        },
-    ),
-    "beside-broker, full": merged(
-        merged(BESIDE_BROKER, SECURED),
-        {"besideBroker": {"service": True}, "monitoring": {"monitor": "ServiceMonitor"}},
-    ),
-}
-"""Each way with little, and with much."""
 
 
 @pytest.mark.parametrize(
@@ -147,6 +104,18 @@ def test_a_field_that_there_is_not_is_found(kind: str) -> None:
         inner = inner[folder]
     inner[field] = {}
     assert any(field in found for found in problems(wrong)), problems(wrong)
+
+
+@pytest.mark.helm
+@pytest.mark.parametrize(
+    ("version", "releases"),
+    [("v1", {"Strimzi 0.51", "Strimzi 1.2"}), ("v1beta2", {"Strimzi 0.51"})],
+)
+def test_each_strimzi_that_has_the_version_is_asked(version: str, releases: set[str]) -> None:
+    """The newest no longer has the older version."""
+    wrong = one(render(merged(STRIMZI, {"strimzi": {"apiVersion": version}})), "KafkaUser")
+    wrong["spec"]["qoutas"] = {}
+    assert releases == {each.partition(":")[0] for each in problems(wrong)}
 
 
 @pytest.mark.helm

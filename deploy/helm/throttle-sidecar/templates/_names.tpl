@@ -49,7 +49,7 @@ throttle-sidecar/release: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{- define "throttle-sidecar.scheme" -}}
-{{ empty .Values.apiTls.secret.name | ternary "http" "https" }}
+{{ empty ((.Values.apiTls).secret).name | ternary "http" "https" }}
 {{- end -}}
 
 {{/* The address of the API, for brokers of other namespaces too. */}}

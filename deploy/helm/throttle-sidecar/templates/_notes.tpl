@@ -4,8 +4,8 @@
 {{- $kubectl := printf "kubectl --namespace %s" .Release.Namespace -}}
 {{- $patch := printf "\"$(%s get configmap %s-brokers --output jsonpath='{.data.patch\\.yaml}')\"" $kubectl $name -}}
 {{- $curl := "curl --silent --retry 9 --retry-connrefused " -}}
-{{- if .Values.apiTls.secret.name }}{{ $curl = print $curl "--insecure " }}{{ end -}}
-{{- if .Values.apiTls.clientCaSecret.name }}{{ $curl = print $curl "--cert tls.crt --key tls.key " }}{{ end -}}
+{{- if ((.Values.apiTls).secret).name }}{{ $curl = print $curl "--insecure " }}{{ end -}}
+{{- if ((.Values.apiTls).clientCaSecret).name }}{{ $curl = print $curl "--cert tls.crt --key tls.key " }}{{ end -}}
 {{- $curl = printf "%s%s://127.0.0.1:7070/v1/readers" $curl (include "throttle-sidecar.scheme" .) -}}
 {{- with .Values.strimzi.cluster -}}
 1. The brokers of {{ . }} need the quota callback. This patch adds it, and Strimzi restarts them one by one:

@@ -46,7 +46,7 @@ envFrom:
 httpGet:
   path: /healthz
   port: sidecar-metrics
-  {{- if .Values.apiTls.secret.name }}
+  {{- if ((.Values.apiTls).secret).name }}
   scheme: HTTPS
   {{- end }}
 {{- end -}}

@@ -109,8 +109,8 @@ SIDECAR_HTTP_SSL_CLIENT_CA_FILE: {{ $files }}/client-ca/{{ .clientCaSecret.key }
     "ca" $kafka.caSecret.name
     "client" $kafka.clientSecret.name
     "sasl" $kafka.sasl.secret.name
-    "api" .Values.apiTls.secret.name
-    "client-ca" .Values.apiTls.clientCaSecret.name
+    "api" ((.Values.apiTls).secret).name
+    "client-ca" ((.Values.apiTls).clientCaSecret).name
     "token" .Values.tokenSecret.name -}}
 {{- if $name }}{{ $_ := set $named $folder $name }}{{ end -}}
 {{- end -}}

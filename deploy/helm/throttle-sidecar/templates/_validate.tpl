@@ -54,7 +54,7 @@
 {{- if and .clientCaSecret.name (not .secret.name) -}}
 {{- fail "apiTls.clientCaSecret.name is set, but the API has no TLS: set apiTls.secret.name to the Secret with its certificate" -}}
 {{- end -}}
-{{- if and .clientCaSecret.name (not $.Values.callback.tlsSecret.name) -}}
+{{- if and .clientCaSecret.name (not ($.Values.callback.tlsSecret).name) -}}
 {{- fail "apiTls.clientCaSecret.name is set, and brokers would be refused: set callback.tlsSecret.name to a Secret with their certificate" -}}
 {{- end -}}
 {{- end -}}

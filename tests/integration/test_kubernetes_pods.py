@@ -1,0 +1,229 @@
+"""What the chart says is what runs: the pods of a real API server, on a real broker with TLS."""
+
+import asyncio
+import base64
+import itertools
+import os
+import signal
+import subprocess
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+import pytest_asyncio
+import yaml  # type: ignore[import-untyped]  # its types would be a package of their own
+
+from kafka_lab.ports import Ports
+from sidecar.cli.callback.jar import NAME, callback_jar
+from tests.deploy.helm.patched import example
+from tests.deploy.helm.rendered import (
+    BESIDE_BROKER,
+    CHART,
+    OURS,
+    STRIMZI,
+    Resource,
+    Values,
+    merged,
+)
+from tests.deploy.kubernetes.api_server import ApiServer, api_server
+from tests.deploy.kubernetes.schemas import strimzi_crd
+from tests.integration.container import first_in
+from tests.integration.pods import Pod
+from tests.support.command import run
+from tests.support.secured import SCRAM, SecureKafka
+from tests.support.waiting import SEEN_S, seen
+
+pytestmark = [
+    pytest.mark.helm,
+    pytest.mark.timeout(400),  # the API server and the broker start in the first test
+    pytest.mark.skipif(os.geteuid() != 0, reason="other users and mounts need root"),
+]
+
+TOKEN = {"tokenSecret": {"name": "token"}}
+NUMBERS = itertools.count(1)
+"""Of namespaces, which nothing here can remove."""
+LITTLE = {"limit": {"minAvailableRatio": 0.1}}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def kubernetes(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ApiServer]:
+    async with api_server(tmp_path_factory.mktemp("kubernetes")) as server:
+        # In a thread, which may have a loop of its own for Maven.
+        await server.define(await asyncio.to_thread(strimzi_crd, "KafkaUser", "1.2"))
+        yield server
+
+
+@pytest.fixture
+def namespace(kubernetes: ApiServer, secure_kafka: SecureKafka) -> str:
+    """One with the Secrets that operators or Strimzi create."""
+    name = f"kafka-{next(NUMBERS)}"
+    kubernetes.create(core("Namespace", name))
+    kubernetes.create(core("ServiceAccount", "default"), name)
+    ca = secure_kafka.ca_file.read_bytes()
+    certificate = secure_kafka.client_certificate_file.read_bytes()
+    key = secure_kafka.client_key_file.read_bytes()
+    secrets: dict[str, dict[str, bytes]] = {
+        "my-cluster-cluster-ca-cert": {"ca.crt": ca},
+        OURS: {"user.crt": certificate, "user.key": key},
+        "ca": {"ca.crt": ca},
+        "client": {"tls.crt": certificate, "tls.key": key},
+        "login": {"password": secure_kafka.password.encode()},
+        "token": {"token": b"t0k3n"},
+        "more": {"SIDECAR_STORAGE_CHECK_INTERVAL": b"PT1S"},
+    }
+    for secret, files in secrets.items():
+        data = {file: base64.b64encode(content).decode() for file, content in files.items()}
+        kubernetes.create(core("Secret", secret, data=data), name)
+    kubernetes.create(core("ConfigMap", "trusted", data={"ca.crt": ca.decode()}), name)
+    return name
+
+
+@pytest.fixture
+def listens() -> Iterator[Mapping[int, str]]:
+    """A port of the container -> the address that is asked in its place."""
+    with Ports() as ports:
+        yield {port: f"127.0.0.1:{ports.reserve()}" for port in (7070, 7071)}
+
+
+def on(listens: Mapping[int, str]) -> Values:
+    """Values by which the sidecar listens there."""
+    addresses = {"SIDECAR_HTTP_LISTEN": listens[7070], "SIDECAR_METRICS_LISTEN": listens[7071]}
+    return {"settings": addresses}
+
+
+def core(kind: str, name: str, **more: object) -> Resource:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, **more}
+
+
+def pod_of(server: ApiServer, controller: Resource, namespace: str, folder: Path) -> Pod:
+    """The pod that a Deployment or a StatefulSet of the server would make."""
+    template = controller["spec"]["template"]
+    pod = {"apiVersion": "v1", "kind": "Pod"} | template
+    pod["metadata"] = {**template["metadata"], "name": "pod-0"}
+    for claim in controller["spec"].get("volumeClaimTemplates", []):
+        its = claim["metadata"]["name"]
+        source = {"persistentVolumeClaim": {"claimName": f"{its}-pod-0"}}
+        pod["spec"]["volumes"].append({"name": its, **source})
+    server.create(pod, namespace)
+    (folder / "pod").mkdir()
+    return Pod(server, server.get("v1", "Pod", "pod-0", namespace), folder / "pod")
+
+
+@contextmanager
+def running(pod: Pod, folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """Runs the container of the daemon, and ends it if it has not ended."""
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(pod.command(OURS), stdout=log, stderr=log)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+async def sees_and_ends(pod: Pod, listens: Mapping[int, str], folder: Path) -> None:
+    """Its probes succeed, it decides by what the broker says, and it ends in its time."""
+    log = folder / "log"
+    api = httpx.AsyncClient(base_url=f"http://{listens[7070]}", timeout=SEEN_S, verify=False)
+    with running(pod, folder) as process:
+        async with api:
+
+            async def succeed(urls: Collection[str]) -> bool:
+                assert process.poll() is None, log.read_text()
+                try:
+                    return all([(await api.get(url)).is_success for url in urls])
+                except httpx.TransportError:
+                    return False
+
+            probes = pod.probes(OURS)
+            asked = [f"http://{listens[port]}{path}" for port, path in probes.values()]
+            await seen(f"success of {probes}", lambda: succeed(asked))
+            await seen("a decision", log.read_text, lambda text: "(observation)" in text)
+            assert 1.0 == (await api.get("/v1/throttle-factor")).json()["factor"]
+            override = {"factor": 0.5, "reason": "a test", "duration": "PT1M"}
+            assert 401 == (await api.put("/v1/override", json=override)).status_code
+            allowed = {"Authorization": "Bearer t0k3n"}
+            answer = await api.put("/v1/override", json=override, headers=allowed)
+            assert 200 == answer.status_code, answer.text
+        os.kill(first_in(process), signal.SIGTERM)
+        assert 0 == await asyncio.to_thread(process.wait, SEEN_S), log.read_text()
+    state = pod.folder / "throttle-sidecar-state" / "state.json"
+    assert '"a test"' in state.read_text()
+
+
+OF_CLUSTER: Mapping[str, tuple[str, Values]] = {
+    "mutual TLS": (
+        "MTLS",
+        {
+            "tls": {
+                "enabled": True,
+                "caSecret": {"name": "ca"},
+                "clientSecret": {"name": "client"},
+            },
+            "settingsSecret": "more",
+        },
+    ),
+    "SCRAM over TLS": (
+        "SCRAM",
+        {
+            "tls": {"enabled": True, "caSecret": {"name": "ca"}},
+            "sasl": {"mechanism": SCRAM, "username": "alice", "secret": {"name": "login"}},
+        },
+    ),
+    "Strimzi's Secrets": ("MTLS", STRIMZI),
+    "a CA in a ConfigMap": (
+        "SCRAM",
+        {
+            "tls": {"enabled": True},
+            "sasl": {"mechanism": SCRAM, "username": "alice", "secret": {"name": "login"}},
+            "settings": {"SIDECAR_KAFKA_ADMIN_SSL_TRUSTSTORE_LOCATION": "/trusted/ca.crt"},
+            "extraVolumes": [{"name": "trusted", "configMap": {"name": "trusted"}}],
+            "extraVolumeMounts": [{"name": "trusted", "mountPath": "/trusted"}],
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OF_CLUSTER)
+async def test_the_pod_of_the_deployment_sees_the_broker(
+    kubernetes: ApiServer,
+    secure_kafka: SecureKafka,
+    namespace: str,
+    listens: Mapping[int, str],
+    *,
+    name: str,
+    tmp_path: Path,
+) -> None:
+    """With each way to log in, as its user alone, on a root that it can't write."""
+    listener, way = OF_CLUSTER[name]
+    bootstrap = {"bootstrapServers": secure_kafka.cluster.bootstrap_of(listener)}
+    values = merged(merged(LITTLE, way), merged(TOKEN, merged(bootstrap, on(listens))))
+    kubernetes.helm(namespace, "install", CHART, values=values)
+    deployment = kubernetes.get("apps/v1", "Deployment", OURS, namespace)
+    await sees_and_ends(pod_of(kubernetes, deployment, namespace, tmp_path), listens, tmp_path)
+
+
+async def test_the_patched_pod_copies_the_jar_and_sees_the_broker(
+    kubernetes: ApiServer,
+    secure_kafka: SecureKafka,
+    namespace: str,
+    listens: Mapping[int, str],
+    tmp_path: Path,
+) -> None:
+    """Beside a broker: the init container first, then the sidecar, from the StatefulSet."""
+    bootstrap = {"bootstrapServers": secure_kafka.cluster.bootstrap_of("MTLS")}
+    way = merged(BESIDE_BROKER, OF_CLUSTER["mutual TLS"][1])
+    values = merged(way, merged(TOKEN, merged(bootstrap, on(listens))))
+    kubernetes.helm(namespace, "install", CHART, values=values)
+    kubernetes.create(example("StatefulSet"), namespace)
+    notes = kubernetes.get("v1", "ConfigMap", f"{OURS}-brokers", namespace)
+    patch = yaml.safe_load(notes["data"]["patch.yaml"])
+    brokers = kubernetes.patch(patch, "strategic-merge-patch", patch, namespace)
+    pod = pod_of(kubernetes, brokers, namespace, tmp_path)
+    done = await run(pod.command("throttle-sidecar-callback"))
+    assert 0 == done.code, done.said
+    copied = pod.folder / "throttle-sidecar-callback" / NAME
+    assert callback_jar().read_bytes() == copied.read_bytes()
+    await sees_and_ends(pod, listens, tmp_path)
