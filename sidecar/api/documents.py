@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field, GetPydanticSchema, JsonValue
 
 from sidecar.quotas.entities import PRINCIPAL_TYPE
 from sidecar.throttle.limits import LIMIT_TYPES
+from sidecar.throttle.readers import Enforcement
 
 _T = TypeVar("_T")
 
@@ -138,7 +139,12 @@ class FactorDocument:
     (`SIDECAR_THROTTLE_SCOPE=volume`), on brokers with the authorizer. Null: it applies to all."""
     readers: Annotated[int, Field(ge=0)]
     """How many brokers' quota callbacks have read this sidecar in the last 10 minutes. While it is
-    0, this sidecar throttles nobody, whatever the factor."""
+    0 and no quota is lowered, this sidecar throttles nobody, whatever the factor."""
+    enforcement: Enforcement
+    """What is to enforce the factor (`SIDECAR_ENFORCEMENT`)."""
+    lowered_quotas: Annotated[int, Field(ge=0)]
+    """How many produce quotas this sidecar has lowered in Kafka. With `client-quotas`, it throttles
+    nobody while this is 0, whatever the factor."""
     shadow: ShadowDocument | None
     """In observe mode, the decision that would apply. Null in enforce mode."""
 

@@ -38,6 +38,7 @@ from sidecar.control.board import Snapshot
 from sidecar.throttle.decision import Source
 from sidecar.throttle.full import full_at, limit_at
 from sidecar.throttle.leak import LeakRules
+from sidecar.throttle.readers import ReaderCounts
 
 VALID_FOR: Final = "Throttle-Valid-For-Ms"
 OBSERVED_AGO: Final = "Throttle-Observed-Ms-Ago"
@@ -139,12 +140,12 @@ class LongPollDocument:
         return of[2]
 
 
-def factor_document(wall: Wall, readers: Callable[[], int]) -> LongPollDocument:
+def factor_document(wall: Wall, readers: Callable[[], ReaderCounts]) -> LongPollDocument:
     """Return the document of the throttle factor.
 
     Args:
         wall: steady seconds -> epoch seconds of the machine's clock.
-        readers: counts the brokers that read this sidecar now.
+        readers: counts the brokers that read this sidecar now, and the lowered quotas.
     """
 
     def collect(snapshot: Snapshot, _now: float) -> Collected:
@@ -158,6 +159,7 @@ def factor_document(wall: Wall, readers: Callable[[], int]) -> LongPollDocument:
         since = timestamp(wall, snapshot.since) or ""
 
         def document(valid_for_ms: int, seconds_left: Raw) -> FactorDocument:
+            counts = readers()
             return FactorDocument(
                 factor=decision.factor,
                 source=decision.source.value,
@@ -174,7 +176,9 @@ def factor_document(wall: Wall, readers: Callable[[], int]) -> LongPollDocument:
                 seconds_to_limit=seconds_left,
                 cluster_id=cluster_id(snapshot.memory),
                 topics=topics,
-                readers=readers(),
+                readers=counts.readers,
+                enforcement=counts.enforcement,
+                lowered_quotas=counts.lowered,
                 shadow=shadow_document(decision.shadow),
             )
 

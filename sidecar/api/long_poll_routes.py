@@ -36,7 +36,7 @@ def add_long_polls(app: FastAPI, board: Board, wall: Wall) -> None:
         wall: steady seconds -> epoch seconds of the machine's clock.
     """
     polls = LongPoll(board)
-    factor = factor_document(wall, lambda: board.readers.counts(board.now()).readers)
+    factor = factor_document(wall, lambda: board.readers.counts(board.now()))
     quota_factors = quota_factors_document(wall, board.leak_rules)
 
     @app.get(

@@ -61,7 +61,14 @@ class RunningSidecar:
         factor = f"factor {found['factor']} ({found['source']})"
         yield f"Sidecar {self.address}: {factor}: {found['reason']}"
         # A sidecar of an earlier version does not count its readers.
-        if found.get("readers") == 0:
+        if found.get("lowered_quotas"):
+            yield f"{found['lowered_quotas']} produce quotas are lowered in Kafka by this sidecar."
+        elif found.get("enforcement", "callback") != "callback" and not found.get("readers"):
+            yield (
+                f"SIDECAR_ENFORCEMENT={found['enforcement']}: no quota is lowered now, so it "
+                "throttles nobody."
+            )
+        elif found.get("readers") == 0:
             yield "No broker has read that factor in the last 10 minutes, so it throttles nobody."
         own = frozenset((each.volume.broker_id, each.volume.log_dir) for each in polled)
         for broker_id, log_dir in sorted(self.violating - own):

@@ -20,6 +20,7 @@ from sidecar.formats.addresses import HostPort, check_url, parse_address
 from sidecar.formats.log4j_pattern import parse_pattern
 from sidecar.formats.quantities import LARGEST_SIZE, parse_duration, parse_size
 from sidecar.quotas.producer_ids.id_quotas import LARGEST_RATE, SMALLEST_RATE
+from sidecar.throttle.quota_steps import SMALLEST_FLOOR
 
 # ruff: noqa: TRY004 - pydantic collects ValueError alone
 
@@ -143,6 +144,9 @@ _SIZES = f"> 0 and at most {LARGEST_SIZE} bytes"
 
 positive_duration = _within(duration, lambda seconds: seconds > 0.0, "longer than 0s")
 positive_size = _within(_size, lambda count: 0 < count <= LARGEST_SIZE, _SIZES)
+floor = _within(
+    _size, lambda count: SMALLEST_FLOOR <= count <= LARGEST_SIZE, f">= {SMALLEST_FLOOR} bytes"
+)
 positive_whole = _within(_whole, lambda n: 0 < n <= _INT, f"> 0 and at most {_INT}")
 broker_id = _within(_whole, lambda n: 0 <= n <= _INT, f">= 0 and at most {_INT}")
 ids_rate = _within(_decimal, lambda rate: SMALLEST_RATE <= rate <= LARGEST_RATE, _RATES)

@@ -25,6 +25,7 @@ from sidecar.settings import convert, values
 from sidecar.settings.forms import Default, Form, Makes, Role, fields_of
 from sidecar.throttle.leak import LeakRules
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
+from sidecar.throttle.readers import Enforcement
 from sidecar.throttle.rules import Rules
 from sidecar.throttle.slope import SlopeRules
 
@@ -58,6 +59,7 @@ HttpsOrEmpty = Annotated[str, Form(convert.https_or_empty, "https or empty")]
 Interval = Annotated[float, Form(convert.duration, "duration", format_duration)]
 Duration = Annotated[float, Form(convert.positive_duration, "duration", format_duration)]
 Size = Annotated[int, Form(convert.positive_size, "size", format_size)]
+Floor = Annotated[int, Form(convert.floor, "size, 16Ki or more", format_size)]
 Factor = Annotated[float, Form(convert.factor, "factor, 0.0 to 1.0")]
 Rise = Annotated[float, Form(convert.open_ratio, "factor, > 0.0 and < 1.0")]
 Ratio = Annotated[float, Form(convert.open_ratio, "ratio, > 0.0 and < 1.0")]
@@ -238,6 +240,13 @@ class Settings(BaseSettings):
     )
     """Which producers are throttled when a volume is full: all producers of the cluster, or only
     producers of topics with a replica on that volume, which requires the authorizer."""
+    enforcement: Annotated[Enforcement, _one_of(Enforcement)] = "callback"
+    """What enforces the factor: the brokers' quota callback, or Kafka's client quotas, which the
+    sidecar then lowers and restores and which requires ALTER_CONFIGS on the cluster. With none, the
+    sidecar only watches."""
+    client_quota_floor: Floor = 512 << 10
+    """The lowest produce quota, for a second on each broker, that the sidecar sets with
+    SIDECAR_ENFORCEMENT=client-quotas. It should be at least the size of clients' requests."""
     fallback: Factor = Field(1.0, alias="throttle_factor_fallback")
     """The factor that applies while the sidecar has no valid factor. With 1.0, clients keep
     producing while the sidecar can't read the volumes; 0.0 throttles them to be safe."""

@@ -52,8 +52,7 @@ def check_together(values: Settings, problems: Problems) -> Settings | None:
     except ValueError as error:
         # Each value is valid by itself, so the memory must be too small for one filter.
         problems.add("producer_id_quota_memory_bytes", str(error))
-    if values.quota_source is not None and admin is None:
-        problems.add("quota_source", f"needs {problems.name('kafka_admin_bootstrap_servers')}")
+    _check_quotas(values, problems, has_brokers=admin is not None)
     if values.observers is not None and not values.peers:
         problems.add("observers", f"needs {problems.name('peers')}: the addresses of all sidecars")
     _check_needs(values, problems)
@@ -101,6 +100,23 @@ def _check_no_limits(values: Settings, problems: Problems) -> None:
                 problems.add(field, f"has no effect with {name}, which decides without volumes")
     if values.scope == "volume":
         problems.add("throttle_scope", f"can't be volume with {name}, which decides for all")
+
+
+def _check_quotas(values: Settings, problems: Problems, *, has_brokers: bool) -> None:
+    """Check what sets client quotas in Kafka."""
+    needed = f"needs {problems.name('kafka_admin_bootstrap_servers')}"
+    if values.quota_source is not None and not has_brokers:
+        problems.add("quota_source", needed)
+    if values.enforcement != "client-quotas":
+        return
+    name = problems.name("enforcement")
+    if not has_brokers and values.check_interval_s > 0.0:
+        problems.add("enforcement", f"client-quotas {needed}")
+    if values.scope == "volume":
+        problems.add("throttle_scope", f"can't be volume with client-quotas in {name}")
+    if values.quota_source is not None:
+        text = f"can't be set with client-quotas in {name}: both would set the same quotas"
+        problems.add("quota_source", text)
 
 
 def _check_limits(values: Settings, problems: Problems, *, is_required: bool) -> None:

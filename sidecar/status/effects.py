@@ -23,7 +23,7 @@ def setting_effects(inputs: StatusInputs, requested: OverrideRequest, now: Now) 
     ]
     if requested.factor == 0.0:
         sentences.append(
-            f"Every producer {'waits' if counts.readers else 'would wait'}, however full the "
+            f"Every producer {'waits' if counts.enforces else 'would wait'}, however full the "
             "volumes are; excluded principals do not."
         )
     elif requested.factor < 1.0:
@@ -89,6 +89,8 @@ def _after(inputs: StatusInputs, counts: ReaderCounts) -> str:
 
 def _where(inputs: StatusInputs, now: float) -> str:
     ids = [str(reader.report.broker_id) for reader in inputs.board.readers.recent(now)]
+    if not ids and inputs.board.readers.enforcement == "client-quotas":
+        return "Client quotas follow in steps, each 6 s."
     if not ids:
         return (
             "No broker's quota callback has read this sidecar's factor in the last 10 minutes: "

@@ -24,7 +24,7 @@ def of_decision(snapshot: Snapshot, counts: ReaderCounts) -> Iterator[str]:
     """Yield the runbooks of a decision, the first to read first."""
     decision = snapshot.decision.decided
     acts = decision.factor < 1.0 or bool(decision.users)
-    if acts and not counts.readers:
+    if acts and counts.enforcement == "callback" and not counts.readers:
         yield "KafkaThrottleCallbackSilent"
     if decision.source is Source.FALLBACK:
         yield "KafkaThrottleFallback"

@@ -25,7 +25,6 @@ Tone = Literal["free", "part", "stopped", "blind"]
 """The color: nobody, some or all producers are throttled, or the volumes can't be read."""
 
 _OBSERVES: Final = "Nobody is throttled: this sidecar is in observe mode (SIDECAR_MODE=observe)."
-_UNREAD: Final = "No broker reads this sidecar, so it throttles nobody."
 _RETURNS: Final = "Until the factor source returns another factor."
 _UNREFUSED: Final = (
     "None of the brokers that read this sidecar has the authorizer, so they refuse nobody."
@@ -110,19 +109,31 @@ def sentence(snapshot: Snapshot, counts: ReaderCounts) -> str:
         return f"{_OBSERVES} In enforce mode: {would[0].lower()}{would[1:]}"
     text = _sentence(snapshot, counts)
     is_for_nobody = _is_for_nobody(decision, counts) and not decision.users
-    if not counts.readers and _throttles(decision) and not is_for_nobody:
-        text = f"{_UNREAD} With a reader, {text[0].lower()}{text[1:]}"
+    if not counts.enforces and _throttles(decision) and not is_for_nobody:
+        why, otherwise = counts.unenforced
+        text = f"{why} {otherwise} {text[0].lower()}{text[1:]}"
     if decision.stop_line_reached and len(decision.at_stop_line) > 1:
         text += f" {len(decision.at_stop_line)} volumes are affected."
     elif not decision.stop_line_reached and len(decision.violations) > 1:
         text += f" {len(decision.violations)} volumes violate it."
     if decision.users:
         user = "single user" if len(decision.users) == 1 else "single users"
-        are = "is" if counts.readers and len(decision.users) == 1 else counts.are
+        are = "is" if counts.readers and len(decision.users) == 1 else counts.of_users.are
         text += f" In addition, {len(decision.users)} {user} {are} throttled."
     if decision.stop_line_reached and counts.readers and not counts.authorizers:
         text += f" {_UNREFUSED}"
-    return text
+    return text + _by_quotas(decision, counts)
+
+
+def _by_quotas(decision: Decision, counts: ReaderCounts) -> str:
+    """Say which producers client quotas throttle; "" if none is lowered."""
+    if not counts.lowered:
+        return ""
+    one = counts.lowered == 1
+    quotas = "1 produce quota" if one else f"{counts.lowered} produce quotas"
+    if decision.factor < 1.0:
+        return f" It applies to clients of {quotas}, which {'is' if one else 'are'} lowered."
+    return f" {quotas} still {'rises to its original' if one else 'rise to their originals'}."
 
 
 def effect(factor: float, counts: ReaderCounts, who: str = "producers") -> str:
@@ -142,7 +153,7 @@ def effect_of(decision: Decision, counts: ReaderCounts) -> str:
     if decision.is_sloped:
         percent = f"{100 * decision.factor:.4g} %"
         return f"{who} {counts.are} slowed to {percent} of their previous rate"
-    if decision.stop_line_reached and (counts.authorizers or not counts.readers):
+    if decision.stop_line_reached and counts.can_refuse:
         return f"{who} {counts.are} refused"
     return effect(decision.factor, counts, who)
 
@@ -249,7 +260,7 @@ def _tone(decision: Decision, counts: ReaderCounts) -> tuple[Tone, str]:
     tone, word = _tone_of(decision.decided, counts)
     if _is_for_nobody(decision.decided, counts):
         tone, word = "part", "Nobody yet"
-    if not counts.readers and _throttles(decision):
+    if not counts.enforces and _throttles(decision):
         return tone, "Not enforced"
     if decision.shadow is None:
         return tone, word
@@ -297,7 +308,8 @@ def _until(snapshot: Snapshot, now: Now) -> list[Until]:
 
 def _to_do(snapshot: Snapshot, counts: ReaderCounts) -> Iterator[ToDo]:
     decision = snapshot.decision
-    if not counts.readers and decision.source is not Source.DISABLED:
+    is_unread = counts.enforcement == "callback" and not counts.readers
+    if is_unread and decision.source is not Source.DISABLED:
         text = "Let a broker's quota callback read this sidecar: none has in the last 10 minutes"
         yield ToDo(text, "override")
     if decision.source is Source.FALLBACK:

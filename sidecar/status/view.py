@@ -110,6 +110,7 @@ class StatusView:
         brokers: the cluster's brokers with a problem.
         former: sentences about former credentials in use.
         readers: the brokers whose callbacks read this sidecar.
+        counts: how many they are, and what else enforces the decision.
         refused: the clients with the most refused requests.
         in_scope: the clients that a throttle of some topics applies to.
         changes: the last changes of the decision, the newest first.
@@ -134,6 +135,7 @@ class StatusView:
     brokers: Brokers
     former: tuple[str, ...]
     readers: tuple[ReaderRow, ...]
+    counts: ReaderCounts
     refused: tuple[RefusedRow, ...]
     in_scope: tuple[ScopedRow, ...]
     changes: tuple[Changed, ...]
@@ -176,6 +178,7 @@ def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusVi
         brokers=brokers(snapshot, readers, now),
         former=tuple(_former(inputs)),
         readers=reader_rows(readers, snapshot, now),
+        counts=counts,
         refused=refused(readers),
         in_scope=in_scope(readers),
         changes=tuple(_changes(board, now)),
@@ -252,7 +255,7 @@ def hidden(snapshot: Snapshot, counts: ReaderCounts, factor: float) -> str:
 
 
 def _course(snapshot: Snapshot, counts: ReaderCounts, state: VolumeState) -> str:
-    if snapshot.decision.factor == 0.0 and counts.readers:
+    if snapshot.decision.factor == 0.0 and counts.enforces:
         return ", while producers are throttled. Released producers will fill it"
     by = state.fill.bytes_per_second if state.online else None
     full = full_in(state, by, state.read_at)
@@ -296,7 +299,7 @@ def _changes(board: Board, now: Now) -> list[Changed]:
 
 def _users(decision: Decision, counts: ReaderCounts, now: Now) -> Iterator[ThrottledUser]:
     for name, factor in islice(sorted(decision.users.items()), USERS):
-        throttle, does = decision.user_throttles.get(name), effect(factor, counts)
+        throttle, does = decision.user_throttles.get(name), effect(factor, counts.of_users)
         if throttle is None:
             yield ThrottledUser(name, does, "", None, "")
         else:

@@ -8,8 +8,8 @@ Example: a request of broker 3 came at 100 s and waits. Broker 3 is remembered u
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
 
 from sidecar.throttle.validity import is_valid
 
@@ -27,6 +27,10 @@ beside this sidecar."""
 RATE_S: Final = 10.0
 """The window of a rate of refusals. It reaches to the next report, so it is 20 s at most where a
 broker reports every 10 s. After the first report it is shorter."""
+
+
+Enforcement = Literal["callback", "client-quotas", "none"]
+"""What enforces the decision, as in SIDECAR_ENFORCEMENT."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,31 +212,73 @@ class ReaderCounts:
     Attributes:
         readers: the brokers that sent a report in the last 10 minutes.
         authorizers: those of them whose authorizer can refuse produce requests.
+        enforcement: what is to enforce the decision, as in SIDECAR_ENFORCEMENT.
+        lowered: how many produce quotas the sidecar has lowered in Kafka.
     """
 
     readers: int
     authorizers: int
+    enforcement: Enforcement = "callback"
+    lowered: int = 0
+
+    @property
+    def enforces(self) -> bool:
+        """Whether somebody is throttled when the decision throttles producers."""
+        return self.readers > 0 or self.lowered > 0
 
     @property
     def are(self) -> str:
-        """The verb of an effect: without a reader, nobody is throttled."""
-        return "are" if self.readers else "would be"
+        """The verb of an effect: without a reader or a lowered quota, nobody is throttled."""
+        return "are" if self.enforces else "would be"
+
+    @property
+    def can_refuse(self) -> bool:
+        """Whether the stop line refuses, or would with the quota callback and its authorizer."""
+        may = self.enforcement == "callback" and not self.enforces
+        return self.authorizers > 0 or may
 
     @property
     def stopped(self) -> str:
         """The effect of the stop line; only an authorizer can refuse."""
-        does = "refused" if self.authorizers or not self.readers else "throttled, not refused"
+        does = "refused" if self.can_refuse else "throttled, not refused"
         return f"producers {self.are} {does}"
+
+    @property
+    def of_users(self) -> "ReaderCounts":
+        """The counts for throttles of single users, which client quotas do not enforce."""
+        return replace(self, lowered=0)
+
+    @property
+    def unenforced(self) -> tuple[str, str]:
+        """Why nobody is throttled, and the words before what would happen otherwise."""
+        return _UNENFORCED[self.enforcement]
+
+
+_UNENFORCED: Final[Mapping[Enforcement, tuple[str, str]]] = {
+    "callback": ("No broker reads this sidecar, so it throttles nobody.", "With a reader,"),
+    "client-quotas": (
+        "No client quota is lowered now, so nobody is throttled.",
+        "Once quotas are lowered,",
+    ),
+    "none": ("SIDECAR_ENFORCEMENT=none: this sidecar throttles nobody.", "With an enforcement,"),
+}
 
 
 NO_READERS: Final = ReaderCounts(0, 0)
 
 
 class Readers:
-    """The brokers that sent a report, by node id."""
+    """The brokers that sent a report, by node id.
+
+    Attributes:
+        enforcement: what is to enforce the decision, as in SIDECAR_ENFORCEMENT.
+        lowered: how many produce quotas the sidecar has lowered in Kafka.
+    """
 
     def __init__(self) -> None:
         self._known: dict[int, Reader] = {}
+        self.enforcement: Enforcement = "callback"
+        self.lowered = 0
 
     def record(self, report: Report, generation: int | None, now: float) -> Reader:
         """Remembers a report, and returns its reader.
@@ -272,4 +318,5 @@ class Readers:
     def counts(self, now: float) -> ReaderCounts:
         """Count the readers remembered at ``now`` (steady seconds)."""
         recent = self.recent(now)
-        return ReaderCounts(len(recent), sum(one.report.refusals is not None for one in recent))
+        authorizers = sum(one.report.refusals is not None for one in recent)
+        return ReaderCounts(len(recent), authorizers, self.enforcement, self.lowered)

@@ -17,6 +17,8 @@ SUBCOMMANDS = {
     "show": "Print the quotas that are set.",
     "diff": "Compare the plan with the quotas that are set.",
     "watch": "Update the quotas as tenants come and go.",
+    "status": "Print the produce quotas that sidecars have lowered.",
+    "restore": "Restore the produce quotas that sidecars have lowered.",
 }
 """Each subcommand and its short help."""
 

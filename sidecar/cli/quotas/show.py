@@ -9,7 +9,8 @@ import asyncio
 import click
 
 from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_admin
-from sidecar.cli.quotas.output import echo_json, in_order, print_quotas
+from sidecar.cli.quotas.output import echo_json, in_order, print_quotas, print_warnings
+from sidecar.quotas.kept_originals import originals_in
 from sidecar.quotas.quota_file import quota_documents
 from sidecar.request_time.cluster_state import read_quotas
 
@@ -31,6 +32,9 @@ Examples:
 def command(kafka: KafkaOptions, key: tuple[str, ...], as_json: bool) -> None:
     """Print the quotas of every user, client-id and address."""
     quotas = in_order(asyncio.run(read_quotas(load_kafka_admin(kafka))))
+    if lowered := len(originals_in(quotas)):
+        text = f"{lowered} produce quotas may be lowered by a sidecar now: see quotas status"
+        print_warnings([text])
     if key:
         quotas = {
             entity: shown

@@ -49,6 +49,8 @@ async def test_every_field_of_a_violation() -> None:
         "cluster_id": "A",
         "topics": None,
         "readers": 0,
+        "enforcement": "callback",
+        "lowered_quotas": 0,
         "shadow": None,
     }
     assert list(response.json()) == [one.name for one in dataclasses.fields(FactorDocument)]

@@ -216,6 +216,25 @@ class TestSidecar:
         )
         assert "throttles nobody" not in result.stdout
 
+    @pytest.mark.parametrize(
+        ("lowered", "expected"),
+        [
+            (2, "2 produce quotas are lowered in Kafka by this sidecar."),
+            (
+                0,
+                "SIDECAR_ENFORCEMENT=client-quotas: no quota is lowered now, so it throttles "
+                "nobody.",
+            ),
+        ],
+    )
+    def test_a_sidecar_that_throttles_by_client_quotas(
+        self, cluster: FakeCluster, canned: Canned, lowered: int, expected: str
+    ) -> None:
+        """It needs no reader."""
+        more = {"enforcement": "client-quotas", "lowered_quotas": lowered}
+        canned.answers["GET /v1/throttle-factor"] = self.answer((7, "/d"), readers=0, **more)
+        assert expected in check(cluster, "--sidecars", canned.address).stdout.splitlines()
+
     def test_a_sidecar_that_does_not_count_its_readers(
         self, cluster: FakeCluster, canned: Canned
     ) -> None:

@@ -74,3 +74,18 @@ def test_a_margin_of_another_type_is_refused() -> None:
     margin = "storage_release_margin_bytes"
     _, (line,) = checked(FIELD, margin, **{FIELD: 7, margin: 3})
     assert line.startswith(f"{margin.upper()}: must have the unit of the limit, {FIELD.upper()}")
+
+
+def test_client_quotas_are_set_by_one_part_and_for_all() -> None:
+    """A quota source would set the same quotas; Kafka's quotas know no topics."""
+    limit = {"storage_per_volume_limit_min_available_bytes": 10}
+    both = {"enforcement": "client-quotas", "scope": "volume", "quota_source": "my:quotas"}
+    _, problems = checked(*limit, "enforcement", "throttle_scope", "quota_source", **limit, **both)
+    assert [
+        "THROTTLE_SCOPE: can't be volume with client-quotas in ENFORCEMENT",
+        "QUOTA_SOURCE: can't be set with client-quotas in ENFORCEMENT: both would set the same "
+        "quotas",
+    ] == list(problems)
+    alone, problems = checked(*limit, "enforcement", **limit, enforcement="client-quotas")
+    assert () == problems
+    assert alone is not None

@@ -46,6 +46,7 @@ def head(
     now: float | None = None,
     failure: Failure | None = None,
     observes: bool = False,
+    counts: ReaderCounts = READ,
 ) -> Headline:
     """The head of the page after these observations."""
     clock = FakeClock()
@@ -60,7 +61,7 @@ def head(
     if override is not None:
         board.set_override(override)
     board.update(lambda memory: memory)
-    return headline(board.snapshot, READ, Now(clock.now, wall))
+    return headline(board.snapshot, counts, Now(clock.now, wall))
 
 
 def test_producers_are_throttled() -> None:
@@ -370,3 +371,33 @@ def test_users_who_are_throttled_besides() -> None:
 def test_spans(seconds: float, text: str) -> None:
     """They have one or two units, as people say them."""
     assert text == span(seconds)
+
+
+def test_client_quotas_throttle_only_what_is_lowered() -> None:
+    """No quota is lowered yet, two are, and after the release one is not restored yet."""
+    full = [free(2, 0.0, 50), free(2, 60.0, 8.1)]
+    none, two = (ReaderCounts(0, 0, "client-quotas", count) for count in (0, 2))
+    why = "/kafka/data of broker 2 has 8.1 GB left, the limit is 10.0 GB."
+    shown = head(full, counts=none)
+    assert (
+        "No client quota is lowered now, so nobody is throttled. Once quotas are lowered, "
+        f"producers would be throttled: {why}"
+    ) == shown.sentence
+    assert "Not enforced" == shown.word
+    assert ["contents-1"] == [each.section for each in shown.to_do]
+    shown = head(full, counts=two)
+    applies = "It applies to clients of 2 produce quotas, which are lowered."
+    assert f"Producers are throttled: {why} {applies}" == shown.sentence
+    assert "Throttled" == shown.word
+    # Client quotas refuse nobody, at the stop line either.
+    at_stop_line = head(full, counts=two, stop_line=MinAvailableBytes(9 * GB))
+    assert at_stop_line.sentence.startswith("Producers are throttled: ")
+    released = head([*full, free(2, 120.0, 50)], counts=ReaderCounts(0, 0, "client-quotas", 1))
+    assert released.sentence.endswith(" 1 produce quota still rises to its original.")
+
+
+def test_without_an_enforcement_nobody_is_throttled() -> None:
+    """The page says by which setting, and tells nobody to install a callback."""
+    shown = head([free(2, 0.0, 8.1)], counts=ReaderCounts(0, 0, "none"))
+    assert shown.sentence.startswith("SIDECAR_ENFORCEMENT=none: this sidecar throttles nobody. ")
+    assert ["contents-1"] == [each.section for each in shown.to_do]

@@ -1,0 +1,120 @@
+"""The capability for a throttle by client quotas (SIDECAR_ENFORCEMENT=client-quotas).
+
+With another enforcement it does nothing, unless the state file says that an earlier run lowered
+quotas. Those are restored.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from prometheus_client.registry import Collector
+
+from sidecar.client_quotas.metrics import ClientQuotaCollector
+from sidecar.client_quotas.plan import Ledger
+from sidecar.client_quotas.platform import KafkaQuotas
+from sidecar.client_quotas.retained import NAME, read_kept
+from sidecar.client_quotas.service import QuotaThrottle
+from sidecar.control.board import Board
+from sidecar.control.capability import Block, Build, Capability, Services, Task
+from sidecar.control.known_cluster import in_known_cluster
+from sidecar.formats.quantities import format_size
+from sidecar.settings import KafkaAdmin, Settings
+from sidecar.throttle.decision import Source
+
+_NAMED: Final = 5
+_CAN_NOT: Final = (
+    "Client quotas refuse nobody and fall in steps, to {floor} a second for each quota on each "
+    "broker: volumes fill further meanwhile."
+)
+
+
+def prepare(settings: Settings) -> Build:
+    """Return the function that builds the capability; it never prevents a start."""
+    return lambda services: ClientQuotaCapability(settings, services)
+
+
+class ClientQuotaCapability(Capability):
+    """Lowers produce quotas while producers are throttled, and restores them."""
+
+    name = NAME
+
+    def __init__(self, settings: Settings, services: Services) -> None:
+        """Start nothing yet; only read what an earlier run has noted."""
+        board = services.board
+        self._board = board
+        self._enforcement = settings.enforcement
+        self._floor = settings.client_quota_floor
+        self._admin = settings.kafka_admin
+        lowers = settings.enforcement == "client-quotas"
+        board.readers.enforcement = settings.enforcement
+        kept = read_kept(board)
+        self._throttle: QuotaThrottle | None = None
+        if settings.check_interval_s > 0.0 and (lowers or kept):
+            self._throttle = QuotaThrottle(
+                board,
+                KafkaQuotas.of(lambda: _known(self._admin, board)),
+                self._floor,
+                services.persist,
+                lowers,
+                services.is_observer,
+                Ledger(kept),
+            )
+
+    def tasks(self) -> Mapping[str, Task]:
+        """The task that lowers and restores quotas."""
+        return {} if self._throttle is None else {"client quotas": self._throttle.run}
+
+    def collectors(self) -> Iterable[Collector]:
+        """The metrics of lowered quotas."""
+        return (ClientQuotaCollector(self._enforcement, self._throttle),)
+
+    def observed(self, observation: object) -> None:  # noqa: ARG002 - the protocol's
+        """Note how fast brokers fill."""
+        if self._throttle is not None:
+            self._throttle.observe(self._board.snapshot.memory)
+
+    def block(self) -> Block | None:
+        """A notice of which quotas are lowered; None with another enforcement."""
+        throttle = self._throttle
+        if throttle is None or (self._enforcement != "client-quotas" and not throttle.ledger.kept):
+            return None
+        return Block("Client quotas", tuple(_sentences(throttle, self._board, self._floor)))
+
+    def reload(self, settings: Settings, *, redial: bool = True) -> Callable[[], None]:  # noqa: ARG002 - the protocol's
+        """Use new addresses and credentials from the next request on."""
+
+        def apply() -> None:
+            self._admin = settings.kafka_admin
+
+        return apply
+
+
+def _known(admin: KafkaAdmin | None, board: Board) -> KafkaAdmin | None:
+    return None if admin is None else in_known_cluster(admin, board)
+
+
+def _sentences(throttle: QuotaThrottle, board: Board, floor: int) -> Iterator[str]:
+    lowered = throttle.lowered
+    if board.snapshot.decision.source is Source.SHADOW:
+        count = throttle.would_lower
+        if count:
+            yield f"In enforce mode {_quotas(count)} would be lowered."
+    if lowered:
+        lowest = format_size(round(min(lowered.values())))
+        are = "is" if len(lowered) == 1 else "are"
+        yield (
+            f"{_quotas(len(lowered)).capitalize()} {are} lowered; the lowest is {lowest} a second "
+            'on each broker. "throttle-sidecar quotas status" shows them with the originals.'
+        )
+    else:
+        yield "No produce quota is lowered now."
+    if left := throttle.ledger.left:
+        names = "; ".join(map(str, left[:_NAMED]))
+        yield f"Left alone, because somebody else sets these quotas back: {names}."
+    if throttle.failure:
+        yield f"Quotas can't be read or set: {throttle.failure}."
+    yield _CAN_NOT.format(floor=format_size(floor))
+
+
+def _quotas(count: int) -> str:
+    return "1 produce quota" if count == 1 else f"{count} produce quotas"

@@ -1,0 +1,213 @@
+"""Plans which produce quotas to lower, to raise and to restore: a function of what is known.
+
+Which quotas:
+
+- Each produce quota of a user, a client-id or both, defaults included. A quota at or below the
+  floor stays as it is.
+- Clients without any produce quota get one by the default client-id. That is the last of Kafka's
+  eight levels, so it changes nothing for clients that have a quota at another level. It is left
+  out if the default user has a produce quota, which already reaches every user with a name.
+
+A value that is neither the original nor a rung of the ladder (``sidecar.throttle.quota_steps``) was
+set by somebody else, such as Strimzi's User Operator. It becomes the new original. The same holds
+if a lowered quota is set back to its original. After ``MOST_FIGHTS`` such changes of an entity, the
+sidecar leaves the entity alone until it is started again.
+
+Example: at factor 0.0, alice has 10 MB/s and nobody else has a quota; brokers fill at 3 MB/s. The
+plan keeps the originals "alice: 10 MB/s" and "default client-id: none", and sets 6 MB/s for both.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from sidecar.quotas.entities import DEFAULT, Entity
+from sidecar.quotas.kept_originals import Kept
+from sidecar.throttle.quota_steps import FIRST, Held, is_rung, next_quota
+
+MOST_FIGHTS: Final = 3
+"""How often somebody else may set a lowered quota until the sidecar leaves it alone."""
+
+_LAG_S: Final = 3.0
+"""A broker may show a quota as it was for so long after a change."""
+
+_ALL_OTHERS: Final = Entity(client_id=DEFAULT)
+_ALL_USERS: Final = Entity(user=DEFAULT)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a cluster has.
+
+    Attributes:
+        quotas: entity -> its produce quota, bytes/s on each broker.
+        kept: entity -> the original that the cluster keeps.
+    """
+
+    quotas: Mapping[Entity, float]
+    kept: Mapping[Entity, Kept]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is wanted at a moment.
+
+    Attributes:
+        factor: the throttle factor, 0.0 to 1.0.
+        floor: the lowest quota to set, bytes/s.
+        now: steady seconds.
+        rate: the most that a client writes to one broker, bytes/s; None if it is not known.
+    """
+
+    factor: float
+    floor: float
+    now: float
+    rate: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The next changes.
+
+    Attributes:
+        keep: entity -> its original, to be kept in the cluster before anything else.
+        values: entity -> the quota to set.
+        restore: entity -> its original, to be set, and then no longer kept.
+        release: entities whose original is no longer kept, but whose quota stays as it is.
+    """
+
+    keep: dict[Entity, Kept] = field(default_factory=dict)
+    values: dict[Entity, float] = field(default_factory=dict)
+    restore: dict[Entity, float | None] = field(default_factory=dict)
+    release: set[Entity] = field(default_factory=set)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing changes."""
+        return not (self.keep or self.values or self.restore or self.release)
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What a sidecar knows of the quotas that it changes.
+
+    Attributes:
+        kept: entity -> its original, as in the state file.
+        seen: entity -> its produce quota, and when that was first seen, steady seconds.
+        own: entity -> the value that this sidecar set last, and when.
+        fights: how often somebody else set a lowered quota.
+    """
+
+    kept: dict[Entity, Kept] = field(default_factory=dict)
+    seen: dict[Entity, tuple[float | None, float]] = field(default_factory=dict)
+    own: dict[Entity, tuple[float | None, float]] = field(default_factory=dict)
+    fights: Counter[Entity] = field(default_factory=Counter)
+
+    @property
+    def left(self) -> list[Entity]:
+        """The entities that the sidecar leaves alone."""
+        return [entity for entity, count in self.fights.items() if count >= MOST_FIGHTS]
+
+    def lowered(self, found: Found) -> dict[Entity, float]:
+        """The quotas that are not as they were."""
+        return {
+            entity: value
+            for entity, kept in self.kept.items()
+            if (value := found.quotas.get(entity)) is not None and value != kept.original
+        }
+
+    def note_set(self, entity: Entity, value: float | None, now: float) -> None:
+        """Note a value that was set."""
+        self.own[entity] = self.seen[entity] = (value, now)
+
+    def plan(self, found: Found, wanted: Wanted) -> Planned:
+        """Return the changes that are due, and note what was found."""
+        planned = Planned()
+        self.kept |= found.kept
+        self._see(found, wanted.now)
+        for entity, kept in list(self.kept.items()):
+            value, _ = self.seen[entity]
+            own, own_at = self.own.get(entity, (value, -_LAG_S))
+            if wanted.now < own_at + _LAG_S:
+                continue
+            if entity not in found.kept and value == kept.original:
+                # Another sidecar has restored it.
+                self._forget(entity)
+                continue
+            current = self._settled(entity, kept, own, planned)
+            if current is None:
+                continue
+            if entity not in found.kept:
+                planned.keep[entity] = current
+            # Without a quota, clients write what they wrote before. With one, it bounds them.
+            before = current.base if current.original is None else None
+            self._step(entity, current, planned, replace(wanted, rate=before))
+        if wanted.factor < 1.0:
+            self._begin(found, planned, wanted)
+        return planned
+
+    def _see(self, found: Found, now: float) -> None:
+        for entity in {*found.quotas, *self.kept, *self.seen, _ALL_OTHERS}:
+            value = found.quotas.get(entity)
+            if entity not in self.seen or self.seen[entity][0] != value:
+                self.seen[entity] = (value, now)
+            if value is None and entity not in self.kept and entity != _ALL_OTHERS:
+                del self.seen[entity]
+
+    def _settled(
+        self, entity: Entity, kept: Kept, own: float | None, planned: Planned
+    ) -> Kept | None:
+        """The original that counts now; None if the sidecar leaves the entity alone."""
+        value, _ = self.seen[entity]
+        is_back = value == kept.original and own != value
+        if not is_back and (value == kept.original or _is_ours(value, kept)):
+            return kept
+        self.fights[entity] += 1
+        if self.fights[entity] >= MOST_FIGHTS:
+            self._forget(entity)
+            planned.release.add(entity)
+            return None
+        self.own.pop(entity, None)
+        if is_back:
+            return kept
+        changed = Kept(value, kept.base if value is None else value)
+        self.kept[entity] = planned.keep[entity] = changed
+        return changed
+
+    def _begin(self, found: Found, planned: Planned, wanted: Wanted) -> None:
+        """Begin to lower the quotas that are still as they were."""
+        known = FIRST if wanted.rate is None else wanted.rate
+        new = {entity: Kept(value, value) for entity, value in found.quotas.items()}
+        if _ALL_OTHERS not in new and _ALL_USERS not in new:
+            new[_ALL_OTHERS] = Kept(None, known)
+        for entity, kept in new.items():
+            if entity in self.kept or entity in planned.release or entity in self.left:
+                continue
+            before = dict(planned.values)
+            self._step(entity, kept, planned, wanted)
+            if planned.values != before:
+                self.kept[entity] = planned.keep[entity] = kept
+
+    def _step(self, entity: Entity, kept: Kept, planned: Planned, wanted: Wanted) -> None:
+        value, since = self.seen[entity]
+        held = Held(kept.original, kept.base, value, since)
+        after = next_quota(held, wanted.factor, wanted.floor, wanted.now, wanted.rate)
+        if after == kept.original and (after != value or wanted.factor >= 1.0):
+            planned.restore[entity] = after
+        elif after is not None and after != value:
+            planned.values[entity] = after
+
+    def _forget(self, entity: Entity) -> None:
+        self.kept.pop(entity, None)
+        self.own.pop(entity, None)
+
+    def restored(self, entity: Entity, now: float) -> None:
+        """Note that an original was restored."""
+        original = self.kept.pop(entity).original
+        # A broker may show the quota of before for a moment.
+        self.note_set(entity, original, now)
+
+
+def _is_ours(value: float | None, kept: Kept) -> bool:
+    return is_rung(value) and (kept.original is None or (value or 0.0) < kept.original)

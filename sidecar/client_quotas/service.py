@@ -1,0 +1,244 @@
+"""Keeps Kafka's produce quotas in line with the throttle factor, and restores them.
+
+While producers are throttled, quotas fall in steps; after the release they rise to the originals
+(``sidecar.client_quotas.plan``). Before a quota is lowered for the first time, its original is in
+the cluster, and in the state file if there is one. So after a kill the next start finds it in
+either place, and restores it if nothing is throttled.
+
+- Quotas are read every 2 s while one is lowered or has to be, otherwise once a minute.
+- Every observer acts. Two at once do no harm: both set the same rung, and each waits a step after
+  it first saw a value (``sidecar.throttle.quota_steps``).
+- A sidecar that has just started lowers and raises nothing until it has seen the volumes, or until
+  the validity is over.
+- At a stop the quotas stay as they are, like the last factor of a callback. The next start goes on.
+
+Example: a kill -9 at 8.5 MB/s of originally 10 MB/s. The next start sees the volumes, which have
+space, and restores 10 MB/s after 6 s.
+"""
+
+import asyncio
+import logging
+import math
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from sidecar.client_quotas.plan import Found, Ledger, Planned, Wanted
+from sidecar.client_quotas.platform import Outcomes, QuotaPlatform
+from sidecar.client_quotas.retained import retain
+from sidecar.control.board import Board
+from sidecar.quotas.entities import Entity
+from sidecar.throttle.decision import Source
+from sidecar.throttle.fill import rate_since
+from sidecar.throttle.memory import Memory
+from sidecar.throttle.quota_steps import STEP_S
+from sidecar.volumes import Failure
+
+_log = logging.getLogger(__name__)
+
+_BUSY_S: Final = 2.0
+_REST_S: Final = 60.0
+_SPACING_S: Final = 1.0
+_PERSIST_S: Final = 5.0
+_WINDOW_S: Final = 10.0
+"""Fill rates are taken over Kafka's quota window, so that a burst does not count as a rate."""
+_PEAK_S: Final = 900.0
+"""How long the fastest fill rate counts. Between two rounds of deleting old segments, five minutes
+by default, the fill rate is what is written."""
+
+
+@dataclass(slots=True)
+class QuotaThrottle:
+    """Lowers and restores produce quotas.
+
+    Attributes:
+        board: has the decision and the state.
+        platform: reads and changes the quotas.
+        floor: the lowest quota, bytes/s.
+        persist: writes the state.
+        lowers: whether quotas may be lowered; otherwise those of an earlier run are restored.
+        is_wanted: whether this sidecar acts.
+        ledger: what is known of the quotas.
+        found: what was read last; None before the first read, or while others act.
+        failure: why quotas can't be read or set; "" if they can.
+        changed: how often a quota was changed.
+    """
+
+    board: Board
+    platform: QuotaPlatform
+    floor: float
+    persist: Callable[[], Awaitable[object]]
+    lowers: bool
+    is_wanted: Callable[[], bool]
+    ledger: Ledger
+    found: Found | None = field(default=None, init=False)
+    failure: str = field(default="", init=False)
+    changed: int = field(default=0, init=False)
+    _peaks: deque[tuple[float, float]] = field(default_factory=deque, init=False)
+    _started_at: float = field(init=False)
+    _left: set[Entity] = field(default_factory=set, init=False)
+
+    def __post_init__(self) -> None:
+        self._started_at = self.board.now()
+
+    @property
+    def rate(self) -> float | None:
+        """The most that any client wrote to one broker, as far as fill rates tell, bytes/s."""
+        return max((rate for _, rate in self._peaks), default=None)
+
+    @property
+    def lowered(self) -> dict[Entity, float]:
+        """The quotas that are lowered, as last read."""
+        return {} if self.found is None else self.ledger.lowered(self.found)
+
+    @property
+    def would_lower(self) -> int:
+        """How many quotas a throttle would lower now, in observe mode."""
+        if self.found is None or self._decided_factor() >= 1.0:
+            return 0
+        ledger, wanted = Ledger(), self._wanted(0.0)
+        # As if the quotas had been seen before.
+        ledger.plan(self.found, replace(wanted, factor=1.0, now=wanted.now - STEP_S))
+        return len(ledger.plan(self.found, wanted).values)
+
+    def observe(self, memory: Memory) -> None:
+        """Note how fast brokers fill."""
+        now = self.board.now()
+        while self._peaks and self._peaks[0][0] < now - _PEAK_S:
+            self._peaks.popleft()
+        rates = [
+            sum(
+                max(0.0, rate_since(state.fill, -math.inf, _WINDOW_S) or 0.0)
+                for state in broker.volumes
+            )
+            for broker in memory.active_brokers()
+        ]
+        rate = max(rates, default=0.0)
+        # A lower rate than a later one never counts again.
+        while self._peaks and self._peaks[-1][1] <= rate:
+            self._peaks.pop()
+        if rate > 0.0:
+            self._peaks.append((now, rate))
+
+    async def run(self) -> None:
+        """Act until the board is closed."""
+        while not self.board.closed:
+            generation = self.board.snapshot.generation
+            if self.is_wanted():
+                # Not interrupted by a cancellation: what was set must be noted.
+                await asyncio.shield(asyncio.create_task(self.settle(), name="client quotas"))
+            else:
+                self.found = None
+                self._publish()
+            await asyncio.sleep(_SPACING_S)
+            is_busy = self.ledger.kept or (self.lowers and self._decided_factor() < 1.0)
+            await self.board.wait_for_change(generation, _BUSY_S if is_busy else _REST_S)
+
+    async def settle(self) -> None:
+        """Read the quotas, and make the changes that are due."""
+        if not self.lowers and not self.ledger.kept:
+            return
+        found = await self.platform.read()
+        if isinstance(found, Failure):
+            self._note(found)
+            return
+        self.found = found
+        factor = self._factor()
+        if factor is None:
+            # Nothing is written, but the page and a later restore need what is lowered.
+            self.ledger.kept |= found.kept
+        else:
+            kept = dict(self.ledger.kept)
+            planned = self.ledger.plan(found, self._wanted(factor))
+            if self.ledger.kept != kept:
+                retain(self.board, self.ledger.kept)
+            self._note(await self._make(planned))
+            if self.ledger.kept != kept:
+                retain(self.board, self.ledger.kept)
+            self._log_left()
+        self._publish()
+
+    async def _make(self, planned: Planned) -> Failure | None:
+        if planned.keep:
+            await self._persist()
+        lowered: Outcomes | Failure = {}
+        if planned.keep or planned.values:
+            lowered = await self.platform.apply(planned.keep, planned.values)
+        if isinstance(lowered, Failure):
+            return lowered
+        for entity, value in planned.values.items():
+            if lowered.get(entity) is None:
+                self._set(entity, value)
+        restored: Outcomes | Failure = {}
+        if planned.restore or planned.release:
+            restored = await self.platform.restore(planned.restore, planned.release)
+        if isinstance(restored, Failure):
+            return restored
+        for entity in planned.restore:
+            if restored.get(entity) is None:
+                self.ledger.restored(entity, self.board.now())
+                self.changed += 1
+                _log.info("restored the produce quota of %s", entity)
+        outcomes = (*lowered.values(), *restored.values())
+        return next((failure for failure in outcomes if failure is not None), None)
+
+    def _set(self, entity: Entity, value: float) -> None:
+        if entity not in self.ledger.own:
+            _log.warning(
+                "lowering the produce quota of %s from %s; now %.0f B/s on each broker",
+                entity,
+                _text(self.ledger.kept[entity].original),
+                value,
+            )
+        self.ledger.note_set(entity, value, self.board.now())
+        self.changed += 1
+
+    async def _persist(self) -> None:
+        try:
+            async with asyncio.timeout(_PERSIST_S):
+                await self.persist()
+        except TimeoutError:
+            pass
+
+    def _wanted(self, factor: float) -> Wanted:
+        return Wanted(factor, self.floor, self.board.now(), self.rate)
+
+    def _factor(self) -> float | None:
+        """The factor to follow; None while nothing may be written."""
+        board = self.board
+        decision = board.snapshot.decision
+        if decision.source in {Source.SHADOW, Source.DISABLED}:
+            return None
+        is_blind = decision.source is Source.FALLBACK and board.snapshot.memory.computed is None
+        is_new = board.now() < self._started_at + board.rules.validity_s
+        if board.unread or (is_blind and is_new):
+            return None
+        return decision.factor if self.lowers else 1.0
+
+    def _decided_factor(self) -> float:
+        return self.board.snapshot.decision.decided.factor
+
+    def _publish(self) -> None:
+        """Let sentences say that producers are throttled only while a quota is lowered."""
+        self.board.readers.lowered = len(self.lowered)
+
+    def _note(self, failure: Failure | None) -> None:
+        text = "" if failure is None else failure.message
+        if text and text != self.failure:
+            _log.warning("client quotas can't be read or set: %s", text)
+        elif self.failure and not text:
+            _log.info("client quotas can be read and set again")
+        self.failure = text
+
+    def _log_left(self) -> None:
+        for entity in {*self.ledger.left} - self._left:
+            _log.warning(
+                "the produce quota of %s is left alone: somebody else set it back several times",
+                entity,
+            )
+            self._left.add(entity)
+
+
+def _text(value: float | None) -> str:
+    return "no quota" if value is None else f"{value:.0f} B/s"

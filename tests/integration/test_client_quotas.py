@@ -1,0 +1,190 @@
+"""SIDECAR_ENFORCEMENT=client-quotas on a stock broker: no jar of ours, and no authorizer."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from kafka_lab.admin import Admin
+from kafka_lab.cluster import Cluster
+from kafka_lab.traffic import Traffic
+from sidecar.kafka.client_quotas import alter_client_quotas
+from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity
+from sidecar.throttle.quota_steps import LONGEST_PAUSE_S, is_rung
+from tests.support.client_quotas import admin_of, quotas_of, remove_quotas, under
+from tests.support.command import command
+from tests.support.daemon import FULL_BYTES, Daemon, Start, settings
+from tests.support.rates import flows, rates
+from tests.support.waiting import seen
+
+KEY = "producer_byte_rate"
+ETL, REST = Entity(client_id="etl"), Entity(client_id=DEFAULT)
+BEFORE: ClientQuotas = {ETL: {KEY: 4e6, "consumer_byte_rate": 9e6}, Entity("bob"): {KEY: 1e7}}
+RATE = 3e6
+FLOOR = 64 << 10
+SMALL = {"retention.bytes": str(4 << 20), "segment.bytes": str(1 << 20)}
+
+REQUESTS = {"batch.size": 50_000, "message.max.bytes": 60_000}
+"""No request has more bytes than the floor has in a second."""
+
+
+def of_quotas(cluster: Cluster, folder: Path, **more: str) -> dict[str, str]:
+    """Settings of a sidecar that throttles by client quotas."""
+    own = {
+        "ENFORCEMENT": "client-quotas",
+        "CLIENT_QUOTA_FLOOR": str(FLOOR),
+        "STATE_FILE": str(folder / "state.json"),
+    }
+    return settings(cluster.bootstrap, **{**own, **more})
+
+
+async def lowered(cluster: Cluster, *entities: Entity) -> Mapping[Entity, Mapping[str, float]]:
+    """Wait until these quotas are lowered; all quotas."""
+    return await seen(
+        "lowered quotas",
+        lambda: quotas_of(cluster),
+        lambda quotas: all(is_rung(quotas.get(each, {}).get(KEY)) for each in entities),
+    )
+
+
+async def restored(cluster: Cluster) -> None:
+    """Wait until all quotas are exactly as before."""
+    await seen("restored", lambda: quotas_of(cluster), lambda quotas: quotas == BEFORE)
+
+
+@pytest.fixture(autouse=True)
+async def quotas(node: Cluster) -> AsyncIterator[None]:
+    """The quotas before each test; afterwards none."""
+    async with under(node, BEFORE):
+        yield
+    await remove_quotas(node)
+
+
+@asynccontextmanager
+async def producers(cluster: Cluster) -> AsyncIterator[list[Traffic]]:
+    """Two producers: etl, which has a quota of its own, and one without a quota."""
+    async with Admin(cluster.bootstrap) as admin:
+        for name in ("of-etl", "of-rest"):
+            await admin.create_topic(name, config=SMALL)
+    async with AsyncExitStack() as stack:
+        yield [
+            await stack.enter_async_context(
+                Traffic(
+                    cluster.bootstrap,
+                    f"of-{client_id}",
+                    bytes_per_s=RATE,
+                    config={"client.id": client_id, **REQUESTS},
+                )
+            )
+            for client_id in ("etl", "rest")
+        ]
+
+
+async def test_a_kill_leaves_nothing_behind(node: Cluster, start: Start, tmp_path: Path) -> None:
+    """The next start restores every quota; until then a person sees the originals in Kafka."""
+    first = await start(node, of_quotas(node, tmp_path))
+    await first.decides(1.0)
+    await node.occupy(0, 0, FULL_BYTES)
+    await first.decides(0.0)
+    quotas = await lowered(node, ETL, REST, Entity("bob"))
+    assert quotas[ETL]["consumer_byte_rate"] == 9e6
+    assert {KEY: 4e6} == quotas[Entity(client_id="throttle-sidecar.before:etl")]
+    await first.end(signal.SIGKILL)
+    status = await command("quotas", "status", "--bootstrap-server", node.bootstrap, environ={})
+    assert 0 == status.code, status.said
+    assert "4000000" in status.out
+    await node.occupy(0, 0, 0)
+    second = await start(node, of_quotas(node, tmp_path))
+    await second.decides(1.0)
+    await restored(node)
+
+
+@pytest.mark.slow
+async def test_a_person_restores(node: Cluster, start: Start, tmp_path: Path) -> None:
+    """By the command, with no sidecar running."""
+    daemon = await start(node, of_quotas(node, tmp_path))
+    await daemon.decides(1.0)
+    await node.occupy(0, 0, FULL_BYTES)
+    await lowered(node, ETL)
+    await daemon.end()
+    done = await command("quotas", "restore", "--bootstrap-server", node.bootstrap, environ={})
+    assert 0 == done.code, done.said
+    assert "client-id 'etl': restored to 4000000" in done.out
+    await restored(node)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+async def test_producers_are_throttled_without_a_long_pause(
+    node: Cluster, start: Start, tmp_path: Path
+) -> None:
+    """They fall near the floor within minutes, and no throttle time is above the bound."""
+    async with producers(node) as traffics:
+        await flows(*traffics)
+        daemon = await start(node, of_quotas(node, tmp_path))
+        await daemon.decides(1.0)
+        await asyncio.sleep(8.0)
+        await node.occupy(0, 0, FULL_BYTES)
+        await daemon.decides(0.0)
+        found = await _falls(daemon, traffics, 0.1 * RATE)
+        assert all(each.longest_throttle_s > 0.0 for each in traffics)
+        assert LONGEST_PAUSE_S >= max(each.longest_throttle_s for each in traffics), found
+        document = await daemon.factor()
+        assert ("client-quotas", 3) == (document["enforcement"], document["lowered_quotas"])
+        page = (await daemon.ask("/")).text
+        assert "3 produce quotas, which are lowered" in page
+        await node.occupy(0, 0, 0)
+        await daemon.decides(1.0)
+        await flows(*traffics)
+        await restored(node)
+        assert LONGEST_PAUSE_S >= max(each.longest_throttle_s for each in traffics)
+        assert 0 == sum(each.failed_records for each in traffics)
+
+
+async def _falls(daemon: Daemon, traffics: list[Traffic], most: float) -> list[list[float]]:
+    """Wait until all producers land less than ``most`` bytes/s; their rates until then."""
+    found: list[list[float]] = []
+    for _ in range(25):
+        found.append(await rates(traffics, 12.0))
+        if max(found[-1]) < most:
+            return found
+    raise AssertionError(f"{found}\n{daemon.output}")
+
+
+async def test_observe_mode_sets_nothing(node: Cluster, start: Start, tmp_path: Path) -> None:
+    """It shows how many quotas it would lower."""
+    daemon = await start(node, of_quotas(node, tmp_path, MODE="observe"))
+    await daemon.decides(1.0, "shadow")
+    await node.occupy(0, 0, FULL_BYTES)
+
+    async def page() -> str:
+        return (await daemon.ask("/")).text
+
+    expected = "In enforce mode 3 produce quotas would be lowered."
+    await seen(expected, page, lambda text: expected in text)
+    assert await quotas_of(node) == BEFORE
+
+
+@pytest.mark.slow
+async def test_a_change_by_somebody_else_is_kept(
+    node: Cluster, start: Start, tmp_path: Path
+) -> None:
+    """It is lowered from there, and restored to that."""
+    daemon = await start(node, of_quotas(node, tmp_path))
+    await daemon.decides(1.0)
+    await node.occupy(0, 0, FULL_BYTES)
+    await lowered(node, ETL)
+    changed = [(ETL.parts(), {KEY: 2e6})]
+    assert await alter_client_quotas(admin_of(node), changed) is None
+    record = Entity(client_id="throttle-sidecar.before:etl")
+    await seen(
+        "the new original",
+        lambda: quotas_of(node),
+        lambda quotas: {KEY: 2e6} == quotas.get(record) and is_rung(quotas[ETL][KEY]),
+    )
+    await node.occupy(0, 0, 0)
+    expected = {**BEFORE, ETL: {**BEFORE[ETL], KEY: 2e6}}
+    await seen("restored", lambda: quotas_of(node), lambda quotas: quotas == expected)

@@ -1,0 +1,1 @@
+"""Tests of the throttle by client quotas."""

@@ -1,0 +1,115 @@
+"""Sidecars that throttle by the client quotas of a cluster in memory; a test moves their clock."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+
+from sidecar.client_quotas.plan import Ledger
+from sidecar.client_quotas.platform import KafkaQuotas
+from sidecar.client_quotas.retained import read_kept
+from sidecar.client_quotas.service import QuotaThrottle
+from sidecar.control.board import Board
+from sidecar.kafka.quota_messages import Alteration
+from sidecar.quotas.entities import ClientQuotas, Entity
+from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.rules import Rules
+from sidecar.volumes import Failure, FailureKind
+from tests.sidecar.throttle.build import FakeClock
+
+KEY = "producer_byte_rate"
+FLOOR = 100_000
+DOWN = Failure(FailureKind.CONNECT, "no broker answers")
+
+
+class Killed(BaseException):
+    """The sidecar is killed in the middle of a request."""
+
+
+@dataclass
+class FakeKafka:
+    """Client quotas.
+
+    Attributes:
+        quotas: entity -> its quotas.
+        kill_after: after so many more changes the sidecar is killed; None: never.
+        is_down: whether no broker answers.
+        changes: how many alterations were made.
+        reads: how often quotas were read.
+    """
+
+    quotas: dict[Entity, dict[str, float]] = field(default_factory=dict)
+    kill_after: int | None = None
+    is_down: bool = False
+    changes: int = 0
+    reads: int = 0
+
+    async def describe(self) -> ClientQuotas | Failure:
+        self.reads += 1
+        return DOWN if self.is_down else deepcopy(self.quotas)
+
+    async def alter(self, alterations: Sequence[Alteration]) -> list[Failure | None] | Failure:
+        if self.is_down:
+            return DOWN
+        for parts, values in alterations:
+            if self.kill_after is not None:
+                self.kill_after -= 1
+                if self.kill_after < 0:
+                    self.kill_after = None
+                    raise Killed
+            self.changes += 1
+            entity = Entity.of(parts)
+            of = self.quotas.setdefault(entity, {})
+            for key, value in values.items():
+                of.pop(key, None)
+                if value is not None:
+                    of[key] = value
+            if not of:
+                del self.quotas[entity]
+        return [None] * len(alterations)
+
+    def produce(self, entity: Entity) -> float | None:
+        return self.quotas.get(entity, {}).get(KEY)
+
+
+class Sidecar:
+    """One sidecar with its state file; each start reads the file."""
+
+    def __init__(self, kafka: FakeKafka, clock: FakeClock, *, lowers: bool = True) -> None:
+        self.kafka, self.clock, self.lowers = kafka, clock, lowers
+        self.file: dict[str, object] = {}
+        self.start()
+
+    def start(self) -> None:
+        """Start, with the state file; nothing else survives."""
+        self.board = Board(VolumeLimit(Rules(None, 300.0), 1.0), self.clock)
+        for name, part in self.file.items():
+            self.board.retain(name, part)
+        quotas = KafkaQuotas(self.kafka.describe, self.kafka.alter)
+        self.throttle = QuotaThrottle(
+            self.board,
+            quotas,
+            FLOOR,
+            self._persist,
+            self.lowers,
+            lambda: True,
+            Ledger(read_kept(self.board)),
+        )
+
+    async def _persist(self) -> None:
+        self.file = deepcopy(dict(self.board.snapshot.memory.retained))
+
+    async def settle(self, factor: float) -> None:
+        """Decide and act once; a kill starts it again."""
+        self.board.take_factor(factor, self.clock.now)
+        try:
+            await self.throttle.settle()
+        except Killed:
+            self.start()
+
+    async def run(self, factor: float, seconds: float, *others: "Sidecar") -> None:
+        """Act every 2 s, together with others."""
+        until = self.clock.now + seconds
+        while self.clock.now < until:
+            for each in (self, *others):
+                await each.settle(factor)
+            self.clock.now += 2.0

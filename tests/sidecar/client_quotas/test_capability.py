@@ -1,0 +1,80 @@
+"""The capability: what runs, what the page and metrics show, and that it is off by default."""
+
+from prometheus_client import CollectorRegistry
+
+from sidecar.client_quotas.capability import ClientQuotaCapability, prepare
+from sidecar.client_quotas.retained import read_kept
+from sidecar.control.board import Board
+from sidecar.control.capability import Services
+from sidecar.control.capability_failures import CapabilityFailures
+from sidecar.control.persistence import Persistence
+from sidecar.control.tokens import Tokens
+from sidecar.quotas.entities import Entity
+from sidecar.quotas.kept_originals import Kept
+from sidecar.settings import load
+from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.rules import Rules
+from tests.sidecar.throttle.build import FakeClock
+
+KEPT = {"entity": {"user": "alice"}, "original": 1e7, "base": 1e7}
+UNKNOWN = {"entity": {"tenant": "alice"}, "original": None, "base": 1.0}
+
+
+def capability(board: Board, **more: str) -> ClientQuotaCapability:
+    async def persist() -> Persistence:
+        return Persistence.NONE
+
+    tokens, failures = Tokens(None, board.now), CapabilityFailures(["client_quotas"])
+    services = Services(board, lambda _: 0.0, tokens, persist, None, failures)
+    environ = {
+        "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": "a:9092",
+        "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": "10",
+        **more,
+    }
+    built = prepare(load(environ=environ).settings)(services)
+    assert isinstance(built, ClientQuotaCapability)
+    return built
+
+
+def board(*kept: object) -> Board:
+    made = Board(VolumeLimit(Rules(MinAvailableBytes(10), 300.0), 1.0), FakeClock())
+    if kept:
+        made.retain("client_quotas", {"kept": list(kept)})
+    return made
+
+
+def sample(made: ClientQuotaCapability, name: str, **labels: str) -> float | None:
+    registry = CollectorRegistry()
+    for collector in made.collectors():
+        registry.register(collector)
+    return registry.get_sample_value(f"kafka_throttle_{name}", labels)
+
+
+def test_it_is_off_by_default() -> None:
+    """No task, no block; the metrics exist all the same."""
+    made = capability(board())
+    assert {} == made.tasks()
+    assert made.block() is None
+    assert 1.0 == sample(made, "enforcement", enforcement="callback")
+    assert 0.0 == sample(made, "client_quotas_lowered")
+
+
+def test_it_runs_where_it_is_set() -> None:
+    """The page says what it can't do."""
+    on = board()
+    made = capability(on, SIDECAR_ENFORCEMENT="client-quotas", SIDECAR_CLIENT_QUOTA_FLOOR="1Mi")
+    assert ["client quotas"] == list(made.tasks())
+    assert "client-quotas" == on.readers.counts(0.0).enforcement
+    block = made.block()
+    assert block is not None
+    assert "No produce quota is lowered now." == block.sentences[0]
+    assert "to 1Mi a second" in block.sentences[-1]
+    assert 1.0 == sample(made, "enforcement", enforcement="client-quotas")
+
+
+def test_an_earlier_run_is_cleaned_up_with_any_enforcement() -> None:
+    """The state file has originals; an entity that no Kafka has is left out."""
+    left = board(KEPT, UNKNOWN)
+    assert {Entity("alice"): Kept(1e7, 1e7)} == read_kept(left)
+    assert ["client quotas"] == list(capability(left).tasks())

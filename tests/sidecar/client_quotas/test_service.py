@@ -1,0 +1,237 @@
+"""Quotas that a sidecar lowers and restores, whatever happens to it and to them meanwhile."""
+
+import logging
+import random
+from copy import deepcopy
+
+import pytest
+
+from sidecar.client_quotas.plan import MOST_FIGHTS
+from sidecar.quotas.entities import DEFAULT, Entity
+from sidecar.quotas.kept_originals import is_record
+from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.quota_steps import is_rung
+from sidecar.throttle.rules import Rules
+from tests.sidecar.client_quotas.build import FLOOR, KEY, FakeKafka, Sidecar
+from tests.sidecar.throttle.build import FakeClock, reading, remembering, whole
+
+ALICE, BOB, SMALL = Entity("alice"), Entity("bob", DEFAULT), Entity(client_id="small")
+REST = Entity(client_id=DEFAULT)
+BEFORE = {
+    ALICE: {KEY: 1e7, "request_percentage": 50.0},
+    BOB: {KEY: 3e6},
+    SMALL: {KEY: 5e4},
+    Entity(ip="192.0.2.1"): {"connection_creation_rate": 2.0},
+}
+RELEASED_S = 120.0
+
+
+def kafka(before: dict[Entity, dict[str, float]] | None = None) -> FakeKafka:
+    return FakeKafka(deepcopy(BEFORE if before is None else before))
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock(1000.0)
+
+
+async def test_quotas_fall_to_the_floor_and_come_back_exactly(clock: FakeClock) -> None:
+    """A default reaches clients without a quota; a quota below the floor stays as it is."""
+    cluster = kafka()
+    sidecar = Sidecar(cluster, clock)
+    await sidecar.run(1.0, 10.0)
+    assert BEFORE == cluster.quotas
+    await sidecar.run(0.0, 600.0)
+    lowered = {entity: cluster.produce(entity) for entity in (ALICE, BOB, REST)}
+    assert all(value is not None and FLOOR <= value < 1.1 * FLOOR for value in lowered.values())
+    assert 5e4 == cluster.produce(SMALL)
+    assert 50.0 == cluster.quotas[ALICE]["request_percentage"]
+    assert 3 == sidecar.board.readers.counts(clock.now).lowered
+    await sidecar.run(1.0, RELEASED_S)
+    assert BEFORE == cluster.quotas
+    assert 0 == sidecar.board.readers.counts(clock.now).lowered
+    assert {"client_quotas": {"kept": []}} == dict(sidecar.board.snapshot.memory.retained)
+
+
+async def test_no_default_is_added_beside_a_default_user(clock: FakeClock) -> None:
+    """Every user with a name has that quota already."""
+    cluster = kafka({Entity(DEFAULT): {KEY: 1e7}})
+    sidecar = Sidecar(cluster, clock)
+    await sidecar.run(0.0, 30.0)
+    lowered = [entity for entity in cluster.quotas if not is_record(entity)]
+    assert [Entity(DEFAULT)] == lowered
+    assert is_rung(cluster.produce(Entity(DEFAULT)))
+
+
+async def test_the_first_quota_of_clients_without_one_is_twice_what_they_write(
+    clock: FakeClock,
+) -> None:
+    """The fill rate of the broker that fills fastest says how much that is."""
+    cluster = kafka({})
+    sidecar = Sidecar(cluster, clock)
+    seen = []
+    for _ in range(8):
+        clock.now += 1.0
+        free = {"/d": 10**12 - int(3e6 * clock.now)}
+        seen.append(whole(clock.now, [reading(1, clock.now, free, total=10**12)]))
+        memory = remembering(VolumeLimit(Rules(MinAvailableBytes(10), 300.0), 1.0))(*seen)
+        sidecar.throttle.observe(memory)
+    assert 3e6 == sidecar.throttle.rate
+    await sidecar.run(1.0, 8.0)
+    await sidecar.settle(0.0)
+    assert pytest.approx(6e6, rel=0.011) == cluster.produce(REST)
+
+
+async def test_the_original_is_kept_before_a_quota_is_lowered(clock: FakeClock) -> None:
+    """A kill after the first change leaves the record alone; the state file has it too."""
+    cluster = kafka({ALICE: {KEY: 1e7}, REST: {KEY: 1e7}})
+    sidecar = Sidecar(cluster, clock)
+    await sidecar.run(1.0, 10.0)
+    cluster.kill_after = 4
+    await sidecar.settle(0.0)
+    assert 1e7 == cluster.produce(ALICE)
+    assert 1e7 == cluster.produce(Entity("throttle-sidecar.before:alice"))
+    assert sidecar.file
+    await sidecar.run(1.0, RELEASED_S)
+    assert {ALICE: {KEY: 1e7}, REST: {KEY: 1e7}} == cluster.quotas
+
+
+@pytest.mark.parametrize("lost", ["state file", "records"])
+async def test_either_place_is_enough_to_restore(clock: FakeClock, lost: str) -> None:
+    """A start without the state file, or after somebody removed the records from the cluster."""
+    cluster = kafka()
+    sidecar = Sidecar(cluster, clock)
+    await sidecar.run(0.0, 60.0)
+    if lost == "state file":
+        sidecar.file = {}
+    else:
+        await sidecar._persist()
+        cluster.quotas = {key: each for key, each in cluster.quotas.items() if not is_record(key)}
+    sidecar.start()
+    await sidecar.run(1.0, RELEASED_S)
+    assert BEFORE == cluster.quotas
+
+
+async def test_with_another_enforcement_only_an_earlier_run_is_cleaned_up(clock: FakeClock) -> None:
+    """Without one, quotas are not even read."""
+    cluster = kafka()
+    sidecar = Sidecar(cluster, clock)
+    await sidecar.run(0.0, 60.0)
+    await sidecar._persist()
+    sidecar.lowers = False
+    sidecar.start()
+    await sidecar.run(0.0, RELEASED_S)
+    assert BEFORE == cluster.quotas
+    reads = cluster.reads
+    await sidecar.run(0.0, 20.0)
+    assert reads == cluster.reads
+
+
+async def test_a_new_sidecar_changes_nothing_before_it_has_seen_the_volumes(
+    clock: FakeClock,
+) -> None:
+    """Its fallback would release what is full; after the validity the fallback counts."""
+    cluster = kafka()
+    sidecar = Sidecar(cluster, clock)
+    await sidecar.run(0.0, 60.0)
+    lowered = deepcopy(cluster.quotas)
+    sidecar.start()
+    for _ in range(140):
+        await sidecar.throttle.settle()
+        clock.now += 2.0
+    assert lowered == cluster.quotas
+    for _ in range(60):
+        await sidecar.throttle.settle()
+        clock.now += 2.0
+    assert BEFORE == cluster.quotas
+
+
+async def test_somebody_elses_change_is_the_new_original(clock: FakeClock) -> None:
+    """It is lowered from there, and restored to that."""
+    cluster = kafka()
+    sidecar = Sidecar(cluster, clock)
+    await sidecar.run(0.0, 60.0)
+    cluster.quotas[ALICE][KEY] = 2e6
+    del cluster.quotas[BOB]
+    await sidecar.run(0.0, 60.0)
+    lowered = cluster.produce(ALICE)
+    assert lowered is not None
+    assert lowered < 2e6
+    await sidecar.run(1.0, RELEASED_S)
+    after = {**BEFORE, ALICE: {**BEFORE[ALICE], KEY: 2e6}}
+    del after[BOB]
+    assert after == cluster.quotas
+
+
+async def test_a_quota_that_is_set_back_each_time_is_left_alone(
+    clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is said in the log, and the others are still lowered."""
+    cluster = kafka()
+    sidecar = Sidecar(cluster, clock)
+    for _ in range(MOST_FIGHTS + 3):
+        await sidecar.run(0.0, 20.0)
+        cluster.quotas[ALICE][KEY] = 1e7
+    await sidecar.run(0.0, 20.0)
+    assert 1e7 == cluster.produce(ALICE)
+    assert [ALICE] == sidecar.throttle.ledger.left
+    texts = [
+        record.getMessage() for record in caplog.records if "left alone" in record.getMessage()
+    ]
+    expected = "the produce quota of user 'alice' is left alone"
+    assert [True] == [text.startswith(expected) for text in texts]
+    assert is_rung(cluster.produce(BOB))
+    await sidecar.run(1.0, RELEASED_S)
+    assert BEFORE == cluster.quotas
+
+
+async def test_a_failure_is_logged_once(clock: FakeClock, caplog: pytest.LogCaptureFixture) -> None:
+    """So is the end of it; meanwhile the quotas stay as they are, and then they go on."""
+    caplog.set_level(logging.INFO)
+    cluster = kafka()
+    sidecar = Sidecar(cluster, clock)
+    await sidecar.run(0.0, 20.0)
+    cluster.is_down = True
+    lowered = deepcopy(cluster.quotas)
+    await sidecar.run(1.0, 3600.0)
+    assert lowered == cluster.quotas
+    cluster.is_down = False
+    await sidecar.run(1.0, RELEASED_S)
+    assert BEFORE == cluster.quotas
+    texts = [
+        text for record in caplog.records if "client quotas can" in (text := record.getMessage())
+    ]
+    assert [
+        "client quotas can't be read or set: no broker answers",
+        "client quotas can be read and set again",
+    ] == [text for text in texts if text.startswith("client quotas can")]
+
+
+SLOW = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 200)]
+
+
+@pytest.mark.parametrize("seed", [*range(8), *SLOW])
+async def test_in_the_end_every_quota_is_as_it_was(seed: int) -> None:
+    """A simulation: two sidecars are killed at any change, lose state files or the brokers."""
+    rnd = random.Random(seed)
+    clock = FakeClock(1000.0)
+    cluster = kafka()
+    expected = deepcopy(BEFORE)
+    sidecars = [Sidecar(cluster, clock) for _ in range(2)]
+    for _ in range(rnd.randrange(5, 25)):
+        factor = rnd.choice([0.0, 0.0, 0.3, 1.0])
+        cluster.is_down = rnd.random() < 0.1
+        if rnd.random() < 0.4:
+            cluster.kill_after = rnd.randrange(12)
+        if rnd.random() < 0.1:
+            rnd.choice(sidecars).file = {}
+        if rnd.random() < 0.1:
+            rnd.choice(sidecars).start()
+        if rnd.random() < 0.05:
+            value = rnd.choice([2e6, 3e7])
+            expected[ALICE][KEY] = cluster.quotas[ALICE][KEY] = value
+        await sidecars[0].run(factor, rnd.choice([2.0, 8.0, 40.0]), *sidecars[1:])
+    cluster.is_down, cluster.kill_after = False, None
+    await sidecars[0].run(1.0, RELEASED_S + 60.0, *sidecars[1:])
+    assert expected == cluster.quotas
