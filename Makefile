@@ -57,8 +57,7 @@ TOGETHER := -n 2 --dist loadfile --no-loadscope-reorder
 # Tests on brokers wait for half of their time, and the longer they take, the more their clusters cost:
 # the others run beside them, in what they leave.
 test: tools-test $(INSTALLED) $(JAR)
-	$(MAKE) --no-print-directory --output-sync=target --jobs lint java
-	$(MAKE) --no-print-directory --output-sync=target --jobs brokers unit-all spark
+	$(MAKE) --no-print-directory --output-sync=target --jobs lint java brokers unit-all spark
 
 # Spark and the others wait for other processes half of their time: side by side they take a third
 # less. Demos have deadlines and compare times: they run alone.

@@ -64,6 +64,7 @@ async def fill(cluster: Cluster) -> str:
     return cluster.brokers[BROKER].volumes[0].path
 
 
+@pytest.mark.slow
 async def test_producers_throttled_fires_and_resolves(
     obeying: Cluster, scraping: Prometheus
 ) -> None:

@@ -4,6 +4,8 @@ import asyncio
 import re
 from pathlib import Path
 
+import pytest
+
 from kafka_lab.cluster import Cluster
 from tests.support.daemon import Daemon, Start, settings
 from tests.support.kafka_tools import tools_path, type_in
@@ -23,6 +25,7 @@ async def polls(daemon: Daemon) -> float:
     return (await daemon.metrics()).value("poll_duration_seconds_count") or 0.0
 
 
+@pytest.mark.slow
 async def test_the_log_has_the_command_that_exempts_it(
     node: Cluster, start: Start, tmp_path: Path
 ) -> None:

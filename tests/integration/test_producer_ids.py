@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 from confluent_kafka import Producer
 
@@ -191,6 +192,7 @@ async def test_a_rogue_is_throttled_everywhere_and_its_neighbour_is_not(
     await has_percentage(logging, "etl", expected=False)
 
 
+@pytest.mark.slow
 async def test_a_quota_put_over_http_counts_at_once_and_over_a_restart(
     logging: Cluster, start: Start, tmp_path: Path
 ) -> None:
@@ -273,6 +275,7 @@ async def allocated_to_etl(daemons: list[Daemon]) -> Callable[[], Awaitable[int]
     return count
 
 
+@pytest.mark.slow
 async def test_an_id_counts_for_its_owner_when_it_writes(
     logging: Cluster, start: Start, tmp_path: Path
 ) -> None:

@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from kafka_lab.admin import Admin
 from kafka_lab.cluster import Cluster
 from sidecar.kafka.client_quotas import alter_client_quotas
@@ -108,6 +110,7 @@ async def test_it_is_on_for_a_while_and_off_again(kafka: Cluster) -> None:
     assert after == {key: len(written(log_of(kafka, key))) for key in kafka.brokers}
 
 
+@pytest.mark.slow
 async def test_a_broker_that_restarts_is_off_and_that_is_reported(kafka: Cluster) -> None:
     """The session goes on for the others; a broker that is gone delays nothing."""
     async with session(kafka, "--for", "PT10M") as process:

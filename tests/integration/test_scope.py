@@ -214,6 +214,7 @@ async def test_without_logins_a_client_is_its_client_id(
         await flows(free)
 
 
+@pytest.mark.slow
 async def test_a_client_waits_with_all_topics_of_a_request(
     cluster: Cluster, daemons: list[Daemon]
 ) -> None:

@@ -111,6 +111,7 @@ async def test_request_time_is_a_lower_bound(kafka: Cluster) -> None:
     assert median(together) < 3, together
 
 
+@pytest.mark.slow
 async def test_mutations(kafka: Cluster) -> None:
     """Each throttled request agrees, and so does which topics were refused."""
     node = await mutate(kafka)

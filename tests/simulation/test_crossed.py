@@ -9,7 +9,7 @@ from tests.simulation.situations import decided
 from tests.simulation.world import run
 
 
-@pytest.mark.slow
+@pytest.mark.rare
 def test_each_origin_meets_each_kind() -> None:
     """A new kind of fault joins by itself."""
     report = run(plan())

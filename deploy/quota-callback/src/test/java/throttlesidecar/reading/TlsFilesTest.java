@@ -17,9 +17,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.security.KeyStore;
-import java.util.ArrayList;
 import java.util.Base64;
-import java.util.List;
 import java.util.Map;
 import javax.net.ssl.KeyManagerFactory;
 import javax.net.ssl.SSLContext;
@@ -221,20 +219,19 @@ public class TlsFilesTest {
     /** Makes a key store, and NAME.pem with its certificate. */
     public static void keytool(Path folder, String name, String names) throws Exception {
         Path keystore = folder.resolve(name);
-        run("-genkeypair", "-keyalg", "EC", "-dname", "CN=" + name, "-ext", "san=" + names,
-                "-keystore", keystore.toString(), "-storetype", "PKCS12", "-alias", "a");
-        run("-exportcert", "-rfc", "-keystore", keystore.toString(), "-alias", "a",
-                "-file", folder.resolve(name + ".pem").toString());
-    }
-
-    private static void run(String... arguments) throws Exception {
-        List<String> command = new ArrayList<>();
-        command.add(Path.of(System.getProperty("java.home"), "bin", "keytool").toString());
-        command.addAll(List.of(arguments));
-        command.addAll(List.of("-storepass", new String(PASSWORD)));
-        Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+        String password = new String(PASSWORD);
+        Process process = new ProcessBuilder(
+                Path.of(System.getProperty("java.home"), "bin", "keytool").toString(),
+                "-J-XX:TieredStopAtLevel=1", "-genkeypair", "-keyalg", "EC", "-dname", "CN=" + name,
+                "-ext", "san=" + names, "-keystore", keystore.toString(), "-storetype", "PKCS12",
+                "-alias", "a", "-storepass", password).redirectErrorStream(true).start();
         String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-
         assertEquals(0, process.waitFor(), output);
+
+        byte[] certificate = KeyStore.getInstance(keystore.toFile(), PASSWORD)
+                .getCertificate("a").getEncoded();
+        Files.writeString(folder.resolve(name + ".pem"), "-----BEGIN CERTIFICATE-----\n"
+                + Base64.getMimeEncoder(64, new byte[] {'\n'}).encodeToString(certificate)
+                + "\n-----END CERTIFICATE-----\n");
     }
 }
