@@ -29,6 +29,7 @@ from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.control.persistence import Persistence
 from sidecar.control.poller import always
 from sidecar.control.tokens import Tokens
+from sidecar.control.volume_contents import VolumeContents
 from sidecar.peers.trust import Trust
 from sidecar.requestlog.line import Line
 from sidecar.requestlog.reader import LogReader
@@ -67,6 +68,7 @@ class Services:
         failures: guards functions that other parts call.
         is_observer: returns whether this sidecar asks all brokers; otherwise observers do.
         trust: sends requests to other sidecars.
+        contents: the contents of volumes; None if no broker is polled.
     """
 
     board: Board
@@ -77,6 +79,7 @@ class Services:
     failures: CapabilityFailures
     is_observer: Callable[[], bool] = always
     trust: Trust = field(default_factory=Trust)
+    contents: VolumeContents | None = None
 
     def subscribe(
         self, name: str, on_line: Callable[[Line], None], is_needed: Callable[[], bool]

@@ -33,9 +33,10 @@ from sidecar.api.readiness import Polling, why_not_ready
 from sidecar.control.board import Board
 from sidecar.control.capability import Capability, Services
 from sidecar.control.capability_failures import CapabilityFailures
+from sidecar.control.volume_contents import VolumeContents
+from sidecar.growth.capability import GrowthCapability
 from sidecar.peers.observations import ObservationLog
 from sidecar.status import StatusInputs, add_status
-from sidecar.status.contents import VolumeContents
 from sidecar.status.inputs import ToolSettings
 
 
@@ -87,6 +88,7 @@ def build_app(
         tools or ToolSettings(),
         services.tokens,
         refusal,
+        next((each.watch for each in capabilities if isinstance(each, GrowthCapability)), None),
     )
     add_status(app, inputs, changes, services.tokens, peers)
     _add_health(app, board, polling)

@@ -14,6 +14,7 @@ from sidecar.client_quotas.capability import prepare as prepare_client_quotas
 from sidecar.control.capability import Build, Capability, Prepare, Services, Task
 from sidecar.control.capability_failures import CapabilityFailures, GuardedCollector
 from sidecar.errors import SidecarError
+from sidecar.growth.capability import prepare as prepare_growth
 from sidecar.history.capability import prepare as prepare_history
 from sidecar.mutations.capability import prepare as prepare_mutations
 from sidecar.producer_ids.capability import prepare as prepare_producer_ids
@@ -29,6 +30,7 @@ CAPABILITIES: Final[Mapping[str, Prepare]] = {
     "history": prepare_history,
     "webhook": prepare_webhook,
     "client_quotas": prepare_client_quotas,
+    "growth": prepare_growth,
 }
 
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Concatenate, Final, ParamSpec, TypeVar
 
 from fastapi import FastAPI
 
@@ -32,6 +32,7 @@ from sidecar.control.persistence import Persistence
 from sidecar.control.poller import Poller
 from sidecar.control.reader_watch import ReaderWatch
 from sidecar.control.tokens import Tokens
+from sidecar.control.volume_contents import VolumeContents
 from sidecar.daemon.application import build_app, build_metrics_app
 from sidecar.daemon.capabilities import (
     CAPABILITIES,
@@ -52,6 +53,7 @@ from sidecar.kafka import KafkaVolumeSource
 from sidecar.kafka.client.certificates import expiries_of
 from sidecar.kafka.fed_brokers import fed_brokers
 from sidecar.kafka.largest_topics import largest_topics, topics_by_log_dir
+from sidecar.kafka.placements import placement
 from sidecar.metrics.board_collector import SidecarRegistry, build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
 from sidecar.metrics.credential_collector import CredentialCollector
@@ -67,7 +69,6 @@ from sidecar.settings import KafkaAdmin, Settings, read_again, secret_files
 from sidecar.state import StateFile
 from sidecar.state.disk import Disk
 from sidecar.state.writer import StateWriter
-from sidecar.status.contents import VolumeContents
 from sidecar.status.inputs import ToolSettings
 from sidecar.throttle.decision import Decider, Disabled, Shadow, VolumeLimit
 from sidecar.throttle.schedule import Timing
@@ -75,10 +76,14 @@ from sidecar.volumes import Failure, FailureKind, Observation
 
 _log = logging.getLogger(__name__)
 
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 _CONTENTS_S: Final = 10.0
 """The deadline for a broker to list the contents of its volumes."""
+
+_PLACEMENT_S: Final = 5.0
+"""The deadline for a broker to report where partitions are."""
 
 _STUCK_S: Final = 60.0
 """Polling counts as stuck after an interval, two deadlines and this time. Large clusters are polled
@@ -175,6 +180,8 @@ async def compose(
         else None
     )
     observers: Observers | None = None
+    polls = factors is not None and files.factor_source is None and bool(settings.kafka_admin)
+    contents = _contents(board, credentials) if polls else None
     services = Services(
         board=board,
         wall=clock.wall,
@@ -184,6 +191,7 @@ async def compose(
         failures=failures,
         is_observer=lambda: observers is None or observers.is_observer,
         trust=files.tls.trust,
+        contents=contents,
     )
     capabilities = build_all(files.capabilities, services)
     registry = _with_collectors(
@@ -198,7 +206,6 @@ async def compose(
     if request_log is not None and factors is not None:
         supervised.append((_REQUEST_LOG, "request log", request_log.run))
     source: KafkaVolumeSource | None = None
-    contents: VolumeContents | None = None
     seen: ObservationLog | None = None
     timing = _timing(settings)
     vital = _factor_poller(files, board, timing, registry)
@@ -212,11 +219,7 @@ async def compose(
             own_broker=settings.broker_id,
             refused=tokens.read,
         )
-        contents = VolumeContents(
-            _ask_one_broker(credentials, board, largest_topics, _CONTENTS_S), clock.now
-        )
-        supervised.append((_STATUS, "contents of volumes", contents.run))
-        supervised += _watches(board, credentials, settings)
+        supervised += _watches(board, credentials, settings, contents)
         announce = announce_to(capabilities, failures)
         poller = Poller(
             source,
@@ -390,10 +393,19 @@ def _state_file(path: Path | None, factors: VolumeLimit | None, disk: Disk) -> S
     return StateFile(path, factors.rules, disk)
 
 
+def _contents(board: Board, credentials: Credentials) -> VolumeContents:
+    """Build the only reader of what lies on volumes near a limit, and on those that pages show."""
+    ask = _ask_one_broker(credentials, board, largest_topics, _CONTENTS_S)
+    place = _ask_one_broker(credentials, board, placement, _PLACEMENT_S)
+    return VolumeContents(ask, board.now, place)
+
+
 def _watches(
-    board: Board, credentials: Credentials, settings: Settings
+    board: Board, credentials: Credentials, settings: Settings, contents: VolumeContents | None
 ) -> Iterator[tuple[str, str, Task]]:
     """Return the tasks that read leaders and topics, which a throttle needs, and its readers."""
+    if contents is not None:
+        yield _STATUS, "contents of volumes", contents.run
     feeds = FeedWatch(board, _ask_one_broker(credentials, board, fed_brokers, _FED_S))
     yield _FEEDS, "whom brokers feed", feeds.run
     yield _READERS, "readers of the factor", ReaderWatch(board).run
@@ -485,17 +497,18 @@ def _observed(poller: Poller, observers: Observers, seen: ObservationLog) -> Pol
 def _ask_one_broker(
     credentials: Credentials,
     board: Board,
-    ask: Callable[[KafkaAdmin, int, float], Awaitable[_T | Failure]],
+    ask: Callable[Concatenate[KafkaAdmin, int, float, _P], Awaitable[_T]],
     deadline_s: float,
-) -> Callable[[int], Awaitable[_T | Failure]]:
+) -> Callable[Concatenate[int, _P], Awaitable[_T | Failure]]:
     """Return a function that asks one broker of the known cluster, as credentials are then."""
 
-    async def fetch(broker_id: int) -> _T | Failure:
+    async def fetch(broker_id: int, /, *args: _P.args, **kwargs: _P.kwargs) -> _T | Failure:
         admin = credentials.kafka_admin
         if admin is None:
             return _NO_BROKERS
         try:
-            return await ask(in_known_cluster(admin, board), broker_id, deadline_s)
+            known = in_known_cluster(admin, board)
+            return await ask(known, broker_id, deadline_s, *args, **kwargs)
         except SidecarError as error:
             # The password file can't be read. Polls still use the password that was read before.
             return Failure(FailureKind.AUTHENTICATION, " ".join(str(error).split()))

@@ -43,29 +43,24 @@ from sidecar.volumes import Failure, FailureKind
 _DELETED: Final = 3
 """UNKNOWN_TOPIC_OR_PARTITION: the topic was deleted after its log dir was read."""
 
-LeaderReplicas = frozenset[tuple[int, int]]
-"""Pairs of the leader of one of a topic's partitions and a broker with a replica of it."""
 
+class _Partitions:
+    """An array of partitions; only their indexes, leaders and replicas are kept."""
 
-class _LeaderReplicas:
-    """An array of partitions; only the pairs of leaders and replicas are kept."""
-
-    def decode(self, data: BytesIO) -> LeaderReplicas:
-        """Decodes the pairs.
+    def decode(self, data: BytesIO) -> list[tuple[int, int, Sequence[int]]]:
+        """Decodes index, leader and replicas of each.
 
         Raises:
             ValueError: the bytes end too early.
         """
-        pairs: set[tuple[int, int]] = set()
+        partitions: list[tuple[int, int, Sequence[int]]] = []
         for _ in range(UnsignedVarInt32.decode(data) - 1):
             Int16.decode(data)
-            Int32.decode(data)
-            leader = Int32.decode(data)
-            Int32.decode(data)
+            index, leader, _epoch = (Int32.decode(data) for _ in range(3))
             replicas, _in_sync, _offline = (CompactArray(Int32).decode(data) for _ in range(3))
-            pairs.update((leader, replica) for replica in replicas or ())
+            partitions.append((index, leader, tuple(replicas or ())))
             TaggedFields.decode(data)
-        return frozenset(pairs)
+        return partitions
 
 
 _Request, _Response = message(
@@ -88,7 +83,7 @@ _Request, _Response = message(
             ("name", STRING),
             ("topic_id", Uuid),
             ("is_internal", Boolean),
-            ("leader_replicas", _LeaderReplicas()),
+            ("partitions", _Partitions()),
             ("topic_authorized_operations", Int32),
         ),
     ),
@@ -132,10 +127,10 @@ async def fed_brokers(
 
 def _fed(_: Query, response: Response, broker_id: int) -> frozenset[int] | Failure:
     fed: set[int] = set()
-    for error_code, name, _id, is_internal, pairs, *_more in response.topics or ():
+    for error_code, name, _id, is_internal, partitions, *_more in response.topics or ():
         if error_code not in {0, _DELETED}:
             text = f"broker {broker_id}: Metadata of {name} returned {error_name(error_code)}"
             return Failure(FailureKind.AUTHORIZATION, text)
         if not is_internal:
-            fed.update(replica for leader, replica in pairs if leader == broker_id)
+            fed.update(*(replicas for _, leader, replicas in partitions if leader == broker_id))
     return frozenset(fed)

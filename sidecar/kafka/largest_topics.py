@@ -10,7 +10,7 @@ Example: ``await largest_topics(admin, 2, 10.0)`` is ``{"/data": LogDirTopics(..
 
 import struct
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import Final, TypeVar
 
@@ -57,11 +57,15 @@ class LogDirTopics:
         topics: the number of topics.
         size_bytes: the size of all topics.
         largest: at most ``LARGEST`` topics, the largest first.
+        used_bytes: the used bytes of the volume, by the same answer.
+        packed: topic -> its partitions, 22 bytes for each.
     """
 
     topics: int
     size_bytes: int
     largest: tuple[TopicSize, ...]
+    used_bytes: int = field(default=0, compare=False)
+    packed: Mapping[str, PartitionSizes] = field(default_factory=dict, compare=False, repr=False)
 
 
 async def largest_topics(
@@ -143,22 +147,26 @@ def _partitions(response: Response) -> dict[str, int]:
 
 def _largest(response: Response) -> dict[str, LogDirTopics]:
     return {
-        log_dir: _log_dir(topics or ())
-        for error_code, log_dir, topics, *_ in log_dirs_in(response)
+        log_dir: _log_dir(topics or (), total_bytes - available_bytes)
+        for error_code, log_dir, topics, total_bytes, available_bytes, *_ in log_dirs_in(response)
         if not error_code and log_dir is not None
     }
 
 
-def _log_dir(topics: Iterable[tuple[str, PartitionSizes, object]]) -> LogDirTopics:
+def _log_dir(topics: Iterable[tuple[str, PartitionSizes, object]], used_bytes: int) -> LogDirTopics:
     sizes = [(partitions.total_bytes, name, partitions) for name, partitions, _ in topics]
     largest = nlargest(LARGEST, sizes, key=lambda each: each[:2])
     return LogDirTopics(
-        len(sizes), sum(size for size, *_ in sizes), tuple(_topic(*each) for each in largest)
+        len(sizes),
+        sum(size for size, *_ in sizes),
+        tuple(_topic(*each) for each in largest),
+        used_bytes,
+        {name: partitions for name, partitions, _ in topics},
     )
 
 
 def _topic(size: int, name: str, partitions: PartitionSizes) -> TopicSize:
     by_size = sorted(partitions, key=lambda each: (-each[1], each[0]))
     return TopicSize(
-        name, size, tuple(index for index, _ in by_size), by_size[0][1] if by_size else 0
+        name, size, tuple(index for index, *_ in by_size), by_size[0][1] if by_size else 0
     )

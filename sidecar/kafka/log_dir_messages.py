@@ -28,8 +28,8 @@ from sidecar.kafka.cluster_messages import (
 
 _ENTRY = struct.Struct(">iqq?x")
 """A partition without tags; the last byte is the number of tags, 0."""
-_INDEX_AND_SIZE = struct.Struct(">iq10x")
-"""The index and size of such an entry."""
+_INDEX_SIZE_AND_FUTURE = struct.Struct(">iq8x?x")
+"""The index and size of such an entry, and whether a log-dir move makes it."""
 ENTRY_BYTES: Final = _ENTRY.size
 
 
@@ -44,14 +44,14 @@ class PartitionSizes:
     def __len__(self) -> int:
         return len(self._packed) // ENTRY_BYTES
 
-    def __iter__(self) -> Iterator[tuple[int, int]]:
-        """Yields the index and the size of each partition."""
-        return _INDEX_AND_SIZE.iter_unpack(self._packed)
+    def __iter__(self) -> Iterator[tuple[int, int, bool]]:
+        """Yields index and size of each partition, and whether a log-dir move copies it there."""
+        return _INDEX_SIZE_AND_FUTURE.iter_unpack(self._packed)
 
     @property
     def total_bytes(self) -> int:
         """The size of all partitions."""
-        return sum(size for _, size in self)
+        return sum(size for _, size, _ in self)
 
 
 class _PartitionSizes:

@@ -81,8 +81,15 @@ class Headline:
     runbooks: tuple[str, ...]
 
 
-def headline(snapshot: Snapshot, counts: ReaderCounts, now: Now) -> Headline:
-    """Return the head of the page."""
+def headline(snapshot: Snapshot, counts: ReaderCounts, now: Now, not_stopped: str = "") -> Headline:
+    """Return the head of the page.
+
+    Args:
+        snapshot: what is published.
+        counts: the readers.
+        now: the moment.
+        not_stopped: a sentence about growth that a throttle does not stop; "" for none.
+    """
     decision = snapshot.decision
     decided = decision.decided
     tone, word = _tone(decision, counts)
@@ -92,7 +99,7 @@ def headline(snapshot: Snapshot, counts: ReaderCounts, now: Now) -> Headline:
         word=word,
         factor=decision.factor,
         source=decision.source.value,
-        sentence=sentence(snapshot, counts),
+        sentence=f"{sentence(snapshot, counts)} {not_stopped}".rstrip(),
         reason=decided.reason if says_more else "",
         since=now.moment(snapshot.since),
         until=tuple(_until(replace(snapshot, decision=decided), now)),

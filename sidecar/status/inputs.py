@@ -7,9 +7,10 @@ from sidecar.control.board import Board
 from sidecar.control.capability import Capability
 from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.control.tokens import Tokens
+from sidecar.control.volume_contents import VolumeContents
+from sidecar.growth.watch import GrowthWatch
 from sidecar.settings import Settings
 from sidecar.settings.values import Platform
-from sidecar.status.contents import VolumeContents
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class StatusInputs:
         tools: how an operator's tools reach the cluster.
         tokens: the tokens for changes.
         refusal: why a broker accepts only the former credentials; "" if none does.
+        growth: the volumes near a limit, in parts; None when no broker can be read.
     """
 
     board: Board
@@ -65,3 +67,4 @@ class StatusInputs:
     tools: ToolSettings
     tokens: Tokens
     refusal: Callable[[], str]
+    growth: GrowthWatch | None = None

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from sidecar.control.board import Snapshot
+from sidecar.control.volume_contents import VolumeContents
 from sidecar.kafka.largest_topics import LogDirTopics, TopicSize
 from sidecar.status import strimzi
 from sidecar.status.command import Command
-from sidecar.status.contents import VolumeContents
 from sidecar.status.inputs import ToolSettings
 from sidecar.status.moments import Moment, Now
 from sidecar.status.target import Target

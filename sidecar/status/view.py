@@ -23,6 +23,7 @@ from sidecar.status.broker_rows import (
     reader_rows,
     refused,
 )
+from sidecar.status.growing import GrowingRow, growing_rows, not_stopped
 from sidecar.status.headline import Headline, effect, headline, in_short, worst
 from sidecar.status.inputs import StatusInputs
 from sidecar.status.moments import Moment, Now, span
@@ -120,6 +121,7 @@ class StatusView:
         more_users: the number of further such users.
         blocks: the blocks of capabilities.
         failing: the optional parts that do not work now.
+        growing: who fills the worst volumes near or past a limit.
         contents: the contents of the worst volumes that violate the limit.
     """
 
@@ -145,6 +147,7 @@ class StatusView:
     more_users: int
     blocks: tuple[Block, ...]
     failing: tuple[Failing, ...]
+    growing: tuple[GrowingRow, ...]
     contents: tuple[OnVolume, ...]
 
     @property
@@ -169,7 +172,7 @@ def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusVi
         etag=board.etag,
         made=now.moment(now.now),
         cluster_id=cluster_id(snapshot.memory) or "",
-        head=headline(snapshot, counts, now),
+        head=headline(snapshot, counts, now, not_stopped(inputs, snapshot)),
         lines=lines_in_bars(snapshot.rules),
         stop_line=(*_unread(inputs.board), *_stop_line(inputs), *_misfits(inputs.board)),
         filling=tuple(_filling(snapshot, now)),
@@ -188,6 +191,7 @@ def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusVi
         more_users=max(0, len(decision.users) - USERS),
         blocks=tuple(_blocks(inputs)),
         failing=inputs.failures.failing,
+        growing=tuple(growing_rows(inputs, now)),
         contents=tuple(on_volumes(snapshot, inputs.contents, now, inputs.tools)),
     )
 

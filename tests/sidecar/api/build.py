@@ -15,7 +15,9 @@ from sidecar.control.capability import Capability, Services
 from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.control.persistence import Persistence
 from sidecar.control.tokens import Tokens
+from sidecar.control.volume_contents import FetchContents, VolumeContents
 from sidecar.daemon.application import build_app
+from sidecar.growth.capability import GrowthCapability
 from sidecar.mutations.routes import Admit, add_admissions
 from sidecar.peers.exchange import AllocatedIdLog
 from sidecar.peers.observations import ObservationLog
@@ -25,7 +27,6 @@ from sidecar.producer_ids.service import ProducerIdWatch
 from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
 from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
 from sidecar.request_time.routes import add_usage
-from sidecar.status.contents import FetchContents, VolumeContents
 from sidecar.status.inputs import ToolSettings
 from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
@@ -96,6 +97,7 @@ class FakeSidecar:
         ids: IdParts | None = None,
         ask: FetchContents | None = None,
         peers: Sequence[str] = (),
+        growth: GrowthCapability | None = None,
         more: Sequence[Capability] = (),
         listeners: tuple[Listener, ...] = (),
         user_header: str | None = None,
@@ -118,7 +120,7 @@ class FakeSidecar:
         self.app: FastAPI = build_app(
             Services(self.board, self.wall, self.tokens, self._persist, None, self.failures),
             Polling(factors is not None, stuck_after_s, reaction_s=79.0),
-            capabilities=[*self._routed(admit), *more],
+            capabilities=[*self._routed(admit), growth or GrowthCapability(None, self.wall), *more],
             contents=self.contents,
             peers=peers,
             observations=ObservationLog(self.board.start_id, self.clock),

@@ -139,4 +139,4 @@ def test_tags_of_partitions_are_left_out() -> None:
     plain = Int32.encode(4) + (7).to_bytes(8, "big") + bytes(8) + b"\x00"
     tagged = plain + b"\x01\x00\x02ab"
     packed = UnsignedVarInt32.encode(3) + tagged + plain + b"\x00"
-    assert [(4, 7), (4, 7)] == list(_PartitionSizes().decode(BytesIO(packed)))
+    assert [(4, 7, False)] * 2 == list(_PartitionSizes().decode(BytesIO(packed)))

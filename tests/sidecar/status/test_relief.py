@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 from sidecar.control.board import Board
+from sidecar.control.volume_contents import ContentsResult, VolumeContents
 from sidecar.kafka.largest_topics import LogDirTopics, TopicSize
-from sidecar.status.contents import ContentsResult, VolumeContents
 from sidecar.status.inputs import ToolSettings
 from sidecar.status.moments import Now
 from sidecar.status.relief import SHOWN, OnVolume, commands, on_volumes

@@ -5,8 +5,14 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from sidecar.control.volume_contents import (
+    EVERY_S,
+    RETENTION_S,
+    Contents,
+    ContentsResult,
+    VolumeContents,
+)
 from sidecar.kafka.largest_topics import LogDirTopics
-from sidecar.status.contents import EVERY_S, RETENTION_S, Contents, ContentsResult, VolumeContents
 from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.throttle.build import FakeClock
 

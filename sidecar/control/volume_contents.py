@@ -1,0 +1,162 @@
+"""The contents of brokers' volumes, read while a volume is near its limit or a page shows it.
+
+Whoever shows a broker's volumes gets the last answer and requests a new read. One task reads one
+broker at a time, and no broker more often than every ``EVERY_S``, whoever asks and whether or not
+it answered. After each read, its volumes are split into parts (``sidecar.throttle.growth``). An
+answer that nobody has requested for ``RETENTION_S`` is forgotten.
+
+Example: three people have an open page, which is renewed every 10 s. Broker 2 is read once a
+minute. After they close the page, the broker is no longer read.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, NoReturn
+
+from sidecar.kafka.largest_topics import LogDirTopics
+from sidecar.threads import OwnThreads
+from sidecar.throttle.growth import LogDirReading, Placement, Split, largest, split
+from sidecar.volumes import Failure
+
+EVERY_S: Final = 60.0
+"""An answer has 88 kB and costs a broker 34 ms for 4,000 partitions, so reads are rare."""
+
+RETENTION_S: Final = 600.0
+
+ContentsResult = Mapping[str, LogDirTopics] | Failure
+"""Log dir -> its topics, or why they are not known."""
+
+GetPlacement = Callable[[int, Sequence[str]], Awaitable[Placement | Failure]]
+"""Reads from a broker, by id, where the partitions of some topics are, within its own deadline."""
+
+_THREADS: Final = OwnThreads("growth of volumes")
+
+FetchContents = Callable[[int], Awaitable[ContentsResult]]
+"""Reads a broker, by id, within its own deadline."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The contents of a broker's volumes.
+
+    Attributes:
+        result: the broker's answer.
+        answered_at: when the answer came, steady seconds.
+        splits: log dir -> its volume in parts; empty until these are known.
+        before: the same after the read before.
+    """
+
+    result: ContentsResult
+    answered_at: float
+    splits: Mapping[str, Split] = field(default_factory=dict, compare=False)
+    before: Mapping[str, Split] = field(default_factory=dict, compare=False)
+
+
+class VolumeContents:
+    """The last answers of the brokers that were requested; none at first."""
+
+    def __init__(
+        self,
+        ask: FetchContents,
+        clock: Callable[[], float],
+        place: GetPlacement | None = None,
+        every_s: float = EVERY_S,
+    ) -> None:
+        """Start without answers.
+
+        Args:
+            ask: reads one broker.
+            clock: steady seconds.
+            place: reads placements; None to split no volume.
+            every_s: the shortest time between two reads of a broker, seconds.
+        """
+        self._ask = ask
+        self._clock = clock
+        self._place = place
+        self._every_s = every_s
+        self._known: dict[int, Contents] = {}
+        # Broker id -> log dir -> its last reading, also while later reads fail.
+        self._readings: dict[int, Mapping[str, LogDirReading]] = {}
+        # Broker id -> when its last read began.
+        self._requested: dict[int, float] = {}
+        self._due: dict[int, None] = {}
+        self._news = asyncio.Event()
+
+    def of(self, broker_id: int) -> Contents | None:
+        """Return a broker's last answer, if any, and request a new read if that is due."""
+        asked_at = self._requested.get(broker_id)
+        if asked_at is None or self._clock() >= asked_at + self._every_s:
+            self._due[broker_id] = None
+            self._news.set()
+        return self.known(broker_id)
+
+    def known(self, broker_id: int) -> Contents | None:
+        """Return a broker's last answer, if any, without a request."""
+        known = self._known.get(broker_id)
+        return known if known and self._clock() <= known.answered_at + RETENTION_S else None
+
+    async def run(self) -> NoReturn:
+        """Reads the brokers that are due, until cancelled."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            while self._due:
+                broker_id = next(iter(self._due))
+                self._requested[broker_id] = self._clock()
+                result = await self._ask(broker_id)
+                del self._due[broker_id]
+                before = self._known.get(broker_id)
+                self._known[broker_id] = contents = Contents(result, self._clock())
+                if self._place is not None and not isinstance(result, Failure):
+                    splits = await self._split(broker_id, result, self._place)
+                    self._known[broker_id] = replace(
+                        contents, splits=splits, before={} if before is None else before.splits
+                    )
+            self._forget()
+
+    async def _split(
+        self, broker_id: int, result: Mapping[str, LogDirTopics], place: GetPlacement
+    ) -> Mapping[str, Split]:
+        read_at = self._requested[broker_id]
+        earlier = {
+            log_dir: reading
+            for log_dir, reading in self._readings.get(broker_id, {}).items()
+            if read_at <= reading.read_at + RETENTION_S
+        }
+        self._readings[broker_id] = later = {
+            log_dir: LogDirReading(topics.used_bytes, topics.packed, read_at)
+            for log_dir, topics in result.items()
+        }
+        # Many partitions take a while, in which the event loop has other work.
+        named = await _THREADS.call(_named, earlier, later)
+        placement = await place(broker_id, sorted(set().union(*named.values())))
+        if isinstance(placement, Failure):
+            placement = Placement()
+        return await _THREADS.call(_splits, earlier, later, broker_id, named, placement)
+
+    def _forget(self) -> None:
+        now = self._clock()
+        for broker_id in [each for each, at in self._requested.items() if now > at + RETENTION_S]:
+            del self._requested[broker_id]
+            self._known.pop(broker_id, None)
+            self._readings.pop(broker_id, None)
+
+
+def _named(
+    earlier: Mapping[str, LogDirReading], later: Mapping[str, LogDirReading]
+) -> dict[str, list[str]]:
+    return {log_dir: largest(earlier.get(log_dir), reading) for log_dir, reading in later.items()}
+
+
+def _splits(
+    earlier: Mapping[str, LogDirReading],
+    later: Mapping[str, LogDirReading],
+    broker_id: int,
+    named: Mapping[str, Sequence[str]],
+    placement: Placement,
+) -> dict[str, Split]:
+    return {
+        log_dir: split(earlier.get(log_dir), reading, broker_id, named[log_dir], placement)
+        for log_dir, reading in later.items()
+    }

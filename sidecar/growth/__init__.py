@@ -1,0 +1,1 @@
+"""Who fills volumes that are near or past a limit."""

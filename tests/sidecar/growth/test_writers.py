@@ -1,0 +1,57 @@
+"""Who writes to a topic, by the lines of a request log."""
+
+from sidecar.growth.writers import MOST_PAIRS, MOST_USERS, Writers
+from sidecar.requestlog.line import Line
+from tests.sidecar.requestlog.lines import REAL, parsed_line, read
+
+
+def produce(user: str, nbytes: int, **topic: str) -> Line:
+    """A PRODUCE of a user."""
+    sizes = {"partitionData": [{"index": 0, "recordsSizeInBytes": nbytes}]}
+    return parsed_line(0, principal=f"User:{user}", request={"topicData": [{**topic, **sizes}]})
+
+
+def counting() -> Writers:
+    """Writers that are wanted."""
+    return Writers(is_wanted=True)
+
+
+def test_by_name_and_by_id() -> None:
+    """Newer clients send a topic's id, older ones its name; both are one topic."""
+    writers = counting()
+    writers.count(produce("etl", 300, name="orders"), 100.0)
+    writers.count(produce("etl", 300, topicId="ID"), 110.0)
+    writers.count(produce("web", 900, topicId="ID"), 110.0)
+    assert {"web": 30.0, "etl": 20.0} == writers.of("orders", "ID", 130.0)
+
+
+def test_the_minute_before_counts() -> None:
+    """It does until the current minute ends."""
+    writers = counting()
+    writers.count(produce("etl", 600, name="orders"), 100.0)
+    assert {"etl": 600 / 90} == writers.of("orders", None, 190.0)
+    assert {} == writers.of("orders", None, 220.0)
+
+
+def test_a_real_line() -> None:
+    """A broker's own PRODUCE is counted; other requests and odd ones are not."""
+    writers = counting()
+    for line in (*map(read, REAL), parsed_line(0, request={"topicData": 7})):
+        writers.count(line, 100.0)
+    assert ["ANONYMOUS"] == list(writers.of("t1", None, 101.0))
+
+
+def test_nobody_wants_to_know() -> None:
+    """Nothing is decoded or counted."""
+    writers = Writers()
+    writers.count(produce("etl", 600, name="orders"), 100.0)
+    assert {} == writers.of("orders", None, 101.0)
+
+
+def test_bounds() -> None:
+    """The number of pairs in a minute is, and that of users told for a topic."""
+    writers = counting()
+    for number in range(MOST_PAIRS + 10):
+        writers.count(produce(f"u{number}", number, name="orders"), 100.0)
+    found = writers.of("orders", None, 101.0)
+    assert [f"u{MOST_PAIRS - each}" for each in range(1, MOST_USERS + 1)] == list(found)
