@@ -9,6 +9,7 @@ from typing import Final
 
 from prometheus_client.registry import Collector
 
+from sidecar.client_quotas.aiven import aiven_quotas
 from sidecar.client_quotas.metrics import ClientQuotaCollector
 from sidecar.client_quotas.plan import Ledger
 from sidecar.client_quotas.platform import KafkaQuotas
@@ -52,7 +53,7 @@ class ClientQuotaCapability(Capability):
         if settings.check_interval_s > 0.0 and (lowers or kept):
             self._throttle = QuotaThrottle(
                 board,
-                KafkaQuotas.of(lambda: _known(self._admin, board)),
+                aiven_quotas(settings) or KafkaQuotas.of(lambda: _known(self._admin, board)),
                 self._floor,
                 services.persist,
                 lowers,

@@ -24,7 +24,7 @@ from typing import Final
 
 from sidecar.quotas.entities import DEFAULT, Entity
 from sidecar.quotas.kept_originals import Kept
-from sidecar.throttle.quota_steps import FIRST, Held, is_rung, next_quota
+from sidecar.throttle.quota_steps import FIRST, STEP_S, Held, is_rung, next_quota
 
 MOST_FIGHTS: Final = 3
 """How often somebody else may set a lowered quota until the sidecar leaves it alone."""
@@ -207,6 +207,13 @@ class Ledger:
         original = self.kept.pop(entity).original
         # A broker may show the quota of before for a moment.
         self.note_set(entity, original, now)
+
+
+def beginning(found: Found, wanted: Wanted) -> Planned:
+    """The first changes of a throttle, as if all quotas had been seen long before."""
+    ledger = Ledger()
+    ledger.plan(found, replace(wanted, factor=1.0, now=wanted.now - STEP_S))
+    return ledger.plan(found, wanted)
 
 
 def _is_ours(value: float | None, kept: Kept) -> bool:

@@ -21,10 +21,10 @@ import logging
 import math
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
-from sidecar.client_quotas.plan import Found, Ledger, Planned, Wanted
+from sidecar.client_quotas.plan import Found, Ledger, Planned, Wanted, beginning
 from sidecar.client_quotas.platform import Outcomes, QuotaPlatform
 from sidecar.client_quotas.retained import retain
 from sidecar.control.board import Board
@@ -32,7 +32,6 @@ from sidecar.quotas.entities import Entity
 from sidecar.throttle.decision import Source
 from sidecar.throttle.fill import rate_since
 from sidecar.throttle.memory import Memory
-from sidecar.throttle.quota_steps import STEP_S
 from sidecar.volumes import Failure
 
 _log = logging.getLogger(__name__)
@@ -97,10 +96,7 @@ class QuotaThrottle:
         """How many quotas a throttle would lower now, in observe mode."""
         if self.found is None or self._decided_factor() >= 1.0:
             return 0
-        ledger, wanted = Ledger(), self._wanted(0.0)
-        # As if the quotas had been seen before.
-        ledger.plan(self.found, replace(wanted, factor=1.0, now=wanted.now - STEP_S))
-        return len(ledger.plan(self.found, wanted).values)
+        return len(beginning(self.found, self._wanted(0.0)).values)
 
     def observe(self, memory: Memory) -> None:
         """Note how fast brokers fill."""

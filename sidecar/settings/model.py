@@ -247,6 +247,15 @@ class Settings(BaseSettings):
     client_quota_floor: Floor = 512 << 10
     """The lowest produce quota, for a second on each broker, that the sidecar sets with
     SIDECAR_ENFORCEMENT=client-quotas. It should be at least the size of clients' requests."""
+    aiven_project: Text | None = None
+    """The project of an Aiven for Apache Kafka service. Then SIDECAR_ENFORCEMENT=client-quotas sets
+    quotas by Aiven's API, in place of Kafka's protocol."""
+    aiven_service: Text | None = None
+    """The name of that service."""
+    aiven_token_file: File | None = None
+    """A file with a token for Aiven's API. It is read for each request."""
+    aiven_url: FolderUrl = "https://api.aiven.io/v1/"
+    """The address of Aiven's API, or of a proxy before it."""
     fallback: Factor = Field(1.0, alias="throttle_factor_fallback")
     """The factor that applies while the sidecar has no valid factor. With 1.0, clients keep
     producing while the sidecar can't read the volumes; 0.0 throttles them to be safe."""

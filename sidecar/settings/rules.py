@@ -87,6 +87,9 @@ def _check_needs(values: Settings, problems: Problems) -> None:
         ("http_ssl_key_file", "http_ssl_certificate_file"),
         ("http_ssl_client_ca_file", "http_ssl_certificate_file"),
         ("webhook_secret_file", "webhook_url"),
+        ("aiven_project", "aiven_service"),
+        ("aiven_service", "aiven_token_file"),
+        ("aiven_token_file", "aiven_project"),
     ):
         if getattr(values, name) is not None and getattr(values, needed) is None:
             problems.add(name, f"needs {problems.name(needed)}")
@@ -107,9 +110,13 @@ def _check_quotas(values: Settings, problems: Problems, *, has_brokers: bool) ->
     needed = f"needs {problems.name('kafka_admin_bootstrap_servers')}"
     if values.quota_source is not None and not has_brokers:
         problems.add("quota_source", needed)
-    if values.enforcement != "client-quotas":
-        return
+    if not values.aiven_url.startswith(("https://", "http://127.0.0.1:", "http://localhost:")):
+        problems.add("aiven_url", "needs https, since the token would be sent unencrypted")
     name = problems.name("enforcement")
+    if values.enforcement != "client-quotas":
+        if values.aiven_project is not None:
+            problems.add("aiven_project", f"has no effect without client-quotas in {name}")
+        return
     if not has_brokers and values.check_interval_s > 0.0:
         problems.add("enforcement", f"client-quotas {needed}")
     if values.scope == "volume":

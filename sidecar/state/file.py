@@ -93,11 +93,7 @@ class StateFile:
         """
         record = to_record(kept, self.rules, wall)
         # An earlier version refuses unknown keys. Without a stop line, it can read this file too.
-        state = record.model_dump(mode="json", exclude_defaults=True)
-        self.disk.replace(
-            self.path,
-            json.dumps({"version": 1, "sha256": _checksum(state), "state": state}).encode(),
-        )
+        _write(self.disk, self.path, record.model_dump(mode="json", exclude_defaults=True))
 
     def _set_aside(self, problem: str) -> Damaged:
         aside = self.path.with_name(f"{self.path.name}.damaged")
@@ -108,6 +104,33 @@ class StateFile:
         else:
             message = f"it was set aside as {aside}"
         return Damaged(f"the state file {self.path} is damaged ({problem}); {message}")
+
+
+def drop_record(path: Path, capability: str, disk: Disk | None = None) -> bool:
+    """Remove a capability's record from the state file of a sidecar that does not run.
+
+    Returns:
+        Whether the file had one; without one it stays as it is.
+
+    Raises:
+        OSError: the file can't be read or replaced; FileNotFoundError without a file.
+        ValueError: the file is damaged.
+    """
+    disk = disk or MachineDisk()
+    envelope = _Envelope.model_validate_json(disk.read(path))
+    if envelope.sha256 != _checksum(envelope.state):
+        raise ValueError("its checksum does not match")
+    records = envelope.state.get("retained")
+    if not isinstance(records, dict) or capability not in records:
+        return False
+    del records[capability]
+    _write(disk, path, envelope.state)
+    return True
+
+
+def _write(disk: Disk, path: Path, state: dict[str, object]) -> None:
+    content = {"version": 1, "sha256": _checksum(state), "state": state}
+    disk.replace(path, json.dumps(content).encode())
 
 
 def _checksum(state: object) -> str:

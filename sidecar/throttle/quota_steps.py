@@ -28,7 +28,7 @@ step, so a hundredth becomes the original again in 5 or 6 steps (36 s).
 Source: Kafka's QuotaUtils and Rate; ``sidecar.quotas.throttle_time`` and ``sidecar.quotas.rate``.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -92,6 +92,11 @@ def is_rung(value: float | None) -> bool:
         return False
     at = bisect_left(_LADDER, value)
     return at < len(_LADDER) and _LADDER[at] == value
+
+
+def highest_rung(most: float) -> float:
+    """The highest rung that is not above a quota of 10 kB/s or more."""
+    return float(_LADDER[bisect_right(_LADDER, most) - 1])
 
 
 def next_quota(

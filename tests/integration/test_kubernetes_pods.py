@@ -15,8 +15,10 @@ import pytest
 import pytest_asyncio
 import yaml  # type: ignore[import-untyped]  # its types would be a package of their own
 
+from kafka_lab.admin import Admin
 from kafka_lab.ports import Ports
 from sidecar.cli.callback.jar import NAME, callback_jar
+from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity
 from tests.deploy.helm.patched import example
 from tests.deploy.helm.rendered import (
     BESIDE_BROKER,
@@ -31,6 +33,7 @@ from tests.deploy.kubernetes.api_server import ApiServer, api_server
 from tests.deploy.kubernetes.schemas import strimzi_crd
 from tests.integration.container import first_in
 from tests.integration.pods import Pod
+from tests.support.client_quotas import quotas_of, under
 from tests.support.command import run
 from tests.support.secured import SCRAM, SecureKafka
 from tests.support.waiting import SEEN_S, seen
@@ -227,3 +230,51 @@ async def test_the_patched_pod_copies_the_jar_and_sees_the_broker(
     copied = pod.folder / "throttle-sidecar-callback" / NAME
     assert callback_jar().read_bytes() == copied.read_bytes()
     await sees_and_ends(pod, listens, tmp_path)
+
+
+KEY = "producer_byte_rate"
+ALICE, REST = Entity("alice"), Entity(client_id=DEFAULT)
+LOWERED: ClientQuotas = {
+    ALICE: {KEY: 8559249.0},
+    Entity("throttle-sidecar.before:alice"): {KEY: 1e7},
+    REST: {KEY: 6e6},
+    Entity(client_id="throttle-sidecar.without-default"): {KEY: 3e6},
+}
+
+
+async def test_after_the_deployment_a_job_restores_the_quotas(
+    kubernetes: ApiServer,
+    secure_kafka: SecureKafka,
+    namespace: str,
+    listens: Mapping[int, str],
+    tmp_path: Path,
+) -> None:
+    """Helm waits for it, with the release's settings, and then nothing is left."""
+    before = kubernetes.inventory(namespace)
+    listener, way = OF_CLUSTER["SCRAM over TLS"]
+    own: Values = {
+        "bootstrapServers": secure_kafka.cluster.bootstrap_of(listener),
+        "enforcement": "client-quotas",
+    }
+    kubernetes.helm(
+        namespace, "install", CHART, values=merged(merged(LITTLE, way), merged(own, on(listens)))
+    )
+    async with Admin(secure_kafka.cluster.bootstrap) as admin:
+        for right in ("DESCRIBE_CONFIGS", "ALTER_CONFIGS"):
+            await admin.allow("alice", right, "BROKER", "kafka-cluster")
+    async with under(secure_kafka.cluster, LOWERED):
+        removal = asyncio.create_task(asyncio.to_thread(kubernetes.helm, namespace, "uninstall"))
+        name = f"{OURS}-uninstall"
+        job = await seen("the Job", lambda: kubernetes.find("batch/v1", "Job", name, namespace))
+        assert job is not None
+        assert kubernetes.find("apps/v1", "Deployment", OURS, namespace) is None
+        pod = pod_of(kubernetes, job, namespace, tmp_path)
+        done = await run(pod.command(OURS))
+        assert 0 == done.code, done.said
+        assert "user 'alice': restored to 10000000" in done.out
+        assert {ALICE: {KEY: 1e7}} == await quotas_of(secure_kafka.cluster)
+        assert not removal.done()
+        kubernetes.complete(job, namespace)
+        await removal
+    # No controller removes the pod with its Job.
+    assert {"Pod/pod-0"} == kubernetes.inventory(namespace) - before

@@ -27,9 +27,11 @@ def broker_findings(facts: Facts) -> Iterator[Finding]:
     yield from _brokers(facts)
     yield from _rights(facts)
     yield from _kafka(facts)
-    yield from _shared([(each, callback(facts, each)) for each in facts.active])
+    if facts.enforcement != "callback":
+        return
+    yield from shared([(each, callback(facts, each)) for each in facts.active])
     is_needed = facts.rules.stop_line is not None or facts.by_volume
-    yield from _shared([(each, _authorizer(facts, each, is_needed)) for each in facts.active])
+    yield from shared([(each, _authorizer(facts, each, is_needed)) for each in facts.active])
     yield from _jars(facts)
 
 
@@ -45,18 +47,21 @@ def _brokers(facts: Facts) -> Iterator[Finding]:
         elif broker.problem:
             row = Finding("brokers", "fail", f"can't be read: {broker.problem}", "mend this first")
         rows.append((broker, row))
-    yield from _shared(rows)
+    yield from shared(rows)
 
 
 def _rights(facts: Facts) -> Iterator[Finding]:
     if isinstance(facts.rights, NotKnown):
         yield Finding("ACLs", "not known", facts.rights.why, "mend the access to brokers first")
         return
+    lowers = facts.enforcement == "client-quotas" and facts.by_acls
     missing = {
         "Describe": "the sidecar can't read volumes",
-        "DescribeConfigs": "brokers' settings can't be read, by this command either",
+        "DescribeConfigs": "the sidecar can't read quotas"
+        if lowers
+        else "brokers' settings can't be read, by this command either",
     }
-    if facts.alters_quotas:
+    if facts.alters_quotas or lowers:
         missing["AlterConfigs"] = "the sidecar can't set quotas"
     for operation, effect in missing.items():
         if operation in facts.rights:
@@ -67,7 +72,7 @@ def _rights(facts: Facts) -> Iterator[Finding]:
             continue
         yield Finding(
             "ACLs",
-            "fail" if operation != "DescribeConfigs" else "warn",
+            "fail" if lowers or operation != "DescribeConfigs" else "warn",
             f"{operation} on the cluster is missing: {effect}",
             _grant(facts, operation, "--cluster"),
         )
@@ -107,7 +112,7 @@ def _kafka(facts: Facts) -> Iterator[Finding]:
         elif broker.kafka:
             row = Finding("Kafka", "ok", f"{{run}} Kafka {broker.kafka}, by Kafka's protocol")
         rows.append((broker, row))
-    yield from _shared(rows)
+    yield from shared(rows)
 
 
 def callback(facts: Facts, broker: Broker) -> Finding:
@@ -183,10 +188,10 @@ def _jars(facts: Facts) -> Iterator[Finding]:
                 what = f"{{have}} {reported}; this program is {facts.version}"
                 row = Finding("jar", "warn", what, "copy the jar again, and restart the broker")
         rows.append((broker, row))
-    yield from _shared(rows)
+    yield from shared(rows)
 
 
-def _shared(rows: Iterable[tuple[Broker, Finding]]) -> Iterator[Finding]:
+def shared(rows: Iterable[tuple[Broker, Finding]]) -> Iterator[Finding]:
     """One finding for all brokers with the same; {have} is their verb."""
     alike: dict[Finding, list[int]] = {}
     for broker, row in rows:

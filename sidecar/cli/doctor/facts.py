@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from sidecar.client_quotas.plan import Found
+from sidecar.throttle.readers import Enforcement
 from sidecar.throttle.rules import Rules
 from sidecar.throttle.schedule import Timing
 
@@ -131,6 +133,9 @@ class Facts:
         observes: whether these settings are for observe mode.
         by_volume: whether these settings throttle only producers of a full volume.
         alters_quotas: whether these settings let the sidecar set quotas in Kafka.
+        enforcement: what is to enforce the factor by these settings.
+        floor: the lowest quota that these settings let the sidecar set, bytes/s.
+        by_acls: whether ACLs of Kafka say who may set quotas, and not a platform's own API.
         remarks: notices about the settings, and lines that fit no volume.
         file_problems: files without which "run" does not start.
         state_file: the path of the state file; None without one.
@@ -142,6 +147,7 @@ class Facts:
         topics: None if the user may describe all topics of a broker; otherwise why not.
         volumes: the volumes that were read.
         partitions: (broker, log dir) -> its partitions, for the broker with the least room.
+        quotas: the produce quotas, and the originals that the cluster keeps.
         sidecars: the sidecars that were asked.
         alerts: what Prometheus has.
     """
@@ -157,6 +163,9 @@ class Facts:
     observes: bool = False
     by_volume: bool = False
     alters_quotas: bool = False
+    enforcement: Enforcement = "callback"
+    floor: int = 512 << 10
+    by_acls: bool = True
     remarks: tuple[str, ...] = ()
     file_problems: tuple[str, ...] = ()
     state_file: str | None = None
@@ -168,6 +177,7 @@ class Facts:
     topics: NotKnown | None = None
     volumes: tuple[Volume, ...] = ()
     partitions: Mapping[tuple[int, str], int] | NotKnown = NotKnown("no broker was asked")
+    quotas: Found | NotKnown = NotKnown("no broker was asked")
     sidecars: tuple[Sidecar, ...] = ()
     alerts: Alerts | NotKnown = NotKnown("no Prometheus was named")
 

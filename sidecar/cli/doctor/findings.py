@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from sidecar.cli.doctor.broker_findings import broker_findings, callback
 from sidecar.cli.doctor.facts import Facts, NotKnown, TokenState
+from sidecar.cli.doctor.quota_findings import quota_effect, quota_findings
 from sidecar.cli.doctor.verdicts import Finding, Verdict, named
 from sidecar.cli.doctor.volume_findings import retention, volumes
 
@@ -24,6 +25,7 @@ def findings(facts: Facts) -> list[Finding]:
     return [
         *_files(facts),
         *broker_findings(facts),
+        *quota_findings(facts),
         *_sidecars(facts),
         *_equal(facts),
         *_clocks(facts),
@@ -192,6 +194,9 @@ def _alerts(facts: Facts) -> Iterator[Finding]:
 def _effect(facts: Facts) -> Iterator[Finding]:
     """What would happen if a volume reached its limit now."""
     name, when = "effect", "if a volume reaches its limit now,"
+    if facts.enforcement == "none":
+        yield Finding(name, "ok", f"{when} nobody is throttled: SIDECAR_ENFORCEMENT is none")
+        return
     if facts.observe_only:
         what = f"{when} nobody is throttled: the sidecars are in observe mode"
         yield Finding(name, "warn", what, "set SIDECAR_MODE=enforce when you have seen enough")
@@ -200,6 +205,9 @@ def _effect(facts: Facts) -> Iterator[Finding]:
     if not facts.active or not sources & {"observation", "override"}:
         what = f"{when} nobody knows who is throttled: no broker is listed, or no sidecar sees"
         yield Finding(name, "not known", what, "mend the findings above")
+        return
+    if facts.enforcement == "client-quotas":
+        yield quota_effect(facts, when)
         return
     verdicts = {each.id: callback(facts, each).verdict for each in facts.active}
     obeying = [key for key, verdict in verdicts.items() if verdict == "ok"]

@@ -14,9 +14,12 @@ from typing import Final, TypeVar
 
 from sidecar import __version__
 from sidecar.cli.doctor.facts import Alerts, Broker, Facts, NotKnown, Refused, Volume
+from sidecar.cli.doctor.quota_findings import DEFAULT_WINDOWS
 from sidecar.cli.doctor.sidecars import ask_prometheus, ask_sidecars, volumes_of
 from sidecar.cli.doctor.volume_findings import RETENTION
 from sidecar.cli.sidecar_client import Address, parse_address
+from sidecar.client_quotas.aiven import aiven_quotas
+from sidecar.client_quotas.platform import KafkaQuotas
 from sidecar.clock import SteadyClock
 from sidecar.daemon.start_files import check_state_folder, read_start_files, token_of
 from sidecar.errors import SettingsError, SidecarError
@@ -38,7 +41,12 @@ from sidecar.throttle.schedule import Timing
 from sidecar.volumes import Failure, FailureKind, Observation, Reading
 
 DEADLINE_S: Final = 10.0
-_CONFIGS: Final = ("client.quota.callback.class", "authorizer.class.name", *RETENTION)
+_CONFIGS: Final = (
+    "client.quota.callback.class",
+    "authorizer.class.name",
+    *RETENTION,
+    *DEFAULT_WINDOWS,
+)
 _NO_ALERT: Final = {"KAFKA-20746"}
 _HISTORY_HOURS: Final = 7 * 24
 
@@ -77,12 +85,14 @@ async def gather(loaded: Loaded, options: Options) -> Facts:
     facts = _of_files(loaded, admin, options)
     asked = tuple(dict.fromkeys((*options.sidecars, *await _peers(settings))))
     token = _token(settings)
+    platform = aiven_quotas(settings) or KafkaQuotas.of(lambda: admin)
     async with asyncio.TaskGroup() as group:
         polls = group.create_task(_poll_twice(admin, facts.timing.deadline_s, options.watch_s))
         rights = group.create_task(_guarded(cluster_rights(admin, DEADLINE_S)))
         configs = group.create_task(
             _guarded(describe_broker_configs(admin, None, _CONFIGS, DEADLINE_S))
         )
+        quotas = group.create_task(_guarded(platform.read()))
         sidecars = group.create_task(asyncio.to_thread(ask_sidecars, asked, token, time.time))
         alerts = group.create_task(asyncio.to_thread(_ask_prometheus, options.prometheus))
         history = group.create_task(asyncio.to_thread(_history_rates, settings))
@@ -107,6 +117,7 @@ async def gather(loaded: Loaded, options: Options) -> Facts:
         is_strimzi=_is_strimzi(settings, admin, last),
         brokers=tuple(_brokers(last, rights.result(), configs.result())),
         rights=_operations(rights.result()),
+        quotas=_unseen(found) if isinstance(found := quotas.result(), Failure) else found,
         volumes=volumes,
         remarks=(*facts.remarks, *_misfits(last, settings.rules)),
         state_problem=facts.state_problem or _on_volume(settings, volumes),
@@ -164,6 +175,9 @@ def _of_files(loaded: Loaded, admin: KafkaAdmin, options: Options) -> Facts:
         observes=settings.mode == "observe",
         by_volume=settings.scope == "volume",
         alters_quotas=settings.quota_source is not None,
+        enforcement=settings.enforcement,
+        floor=settings.client_quota_floor,
+        by_acls=settings.aiven_project is None,
         remarks=loaded.notices,
         file_problems=problems,
         state_file=None if state is None else str(state),

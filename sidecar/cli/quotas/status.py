@@ -4,6 +4,7 @@ Example: alice had 10 MB/s and has 8.5 MB/s now; clients without a quota of thei
 """
 
 import asyncio
+import os
 from typing import TYPE_CHECKING
 
 import click
@@ -14,8 +15,7 @@ from sidecar.request_time.cluster_state import must
 
 if TYPE_CHECKING:
     # Not at run time: the Kafka client is imported when it is used.
-    from sidecar.client_quotas.plan import Found
-    from sidecar.settings import KafkaAdmin
+    from sidecar.client_quotas.platform import QuotaPlatform
 
 
 @click.command(
@@ -33,7 +33,7 @@ def command(kafka: KafkaOptions, as_json: bool) -> None:
 
     The originals are read from the cluster, so no sidecar has to run.
     """
-    found = read_found(load_kafka_admin(kafka))
+    found = must(asyncio.run(load_platform(kafka).read()))
     rows = [
         (entity, kept.original, found.quotas.get(entity)) for entity, kept in found.kept.items()
     ]
@@ -55,12 +55,15 @@ def command(kafka: KafkaOptions, as_json: bool) -> None:
         click.echo("No produce quota is lowered.")
 
 
-def read_found(admin: "KafkaAdmin") -> "Found":
-    """Return the produce quotas with their originals.
+def load_platform(kafka: KafkaOptions) -> "QuotaPlatform":
+    """Return what reads and sets quotas: Aiven's API if the daemon's settings name a service."""
+    from sidecar.client_quotas.aiven import aiven_quotas  # noqa: PLC0415 - see above
+    from sidecar.client_quotas.platform import KafkaQuotas  # noqa: PLC0415
+    from sidecar.settings import read_daemon_values  # noqa: PLC0415
 
-    Raises:
-        BrokersError: no broker answered.
-    """
-    from sidecar.client_quotas.platform import KafkaQuotas  # noqa: PLC0415 - see above
-
-    return must(asyncio.run(KafkaQuotas.of(lambda: admin).read()))
+    if kafka.bootstrap_server is None and kafka.command_config is None:
+        settings = read_daemon_values(os.environ, kafka.config, kafka.properties)
+        if (aiven := aiven_quotas(settings)) is not None:
+            return aiven
+    admin = load_kafka_admin(kafka)
+    return KafkaQuotas.of(lambda: admin)

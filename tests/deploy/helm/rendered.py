@@ -69,6 +69,17 @@ _SEVERAL = {
 FULL = {
     **WAYS,
     "per-cluster, full": merged(merged(PER_CLUSTER, _SECURED), {**_SEVERAL, **_MONITORED}),
+    "per-cluster, client-quotas": merged(
+        merged(PER_CLUSTER, _SECURED),
+        {
+            "enforcement": "client-quotas",
+            "clientQuotaFloor": "1Mi",
+            "state": {"existingClaim": "old"},
+            "networkPolicy": {"enabled": True},
+            "serviceAccount": {"annotations": {"a": "b"}},
+            "podLabels": {"c": "d"},
+        },
+    ),
     "strimzi, full": merged(
         STRIMZI,
         {
@@ -114,7 +125,20 @@ def helm(*words: str | Path, given: str = "", environ: Mapping[str, str] | None 
 
 
 def render(values: Values, release: str = OURS) -> list[Resource]:
-    """Return the resources of a release, which the caller may change."""
+    """Return the resources of a release without its hooks, which the caller may change."""
+    return [each for each in _rendered(values, release) if not _is_hook(each)]
+
+
+def hooks(values: Values, release: str = OURS) -> list[Resource]:
+    """Return what Helm creates when the release is removed."""
+    return [each for each in _rendered(values, release) if _is_hook(each)]
+
+
+def _is_hook(resource: Resource) -> bool:
+    return "helm.sh/hook" in resource["metadata"].get("annotations", {})
+
+
+def _rendered(values: Values, release: str) -> list[Resource]:
     return [each for each in yaml.load_all(_render(json.dumps(values), release), _Loader) if each]
 
 

@@ -16,6 +16,7 @@ from tests.deploy.helm.rendered import (
     ROOT,
     STRIMZI,
     helm,
+    hooks,
     merged,
     one,
     render,
@@ -74,13 +75,14 @@ def test_the_command_of_the_readme_renders() -> None:
 @pytest.mark.parametrize("name", FULL)
 def test_every_resource_is_of_its_schema(name: str) -> None:
     """It is Kubernetes' of the oldest and the newest version, Strimzi's or Prometheus'."""
-    found = render(FULL[name])
+    found = render(FULL[name]) + hooks(FULL[name])
     wrong = {f"{each['kind']}: {problem}" for each in found for problem in problems(each)}
     assert set() == wrong
 
 
 MISTAKES = {
     "Deployment": ("spec", "template", "spec", "hostUsrs"),
+    "Job": ("spec", "template", "spec", "hostUsrs"),
     "Service": ("spec", "prots"),
     "NetworkPolicy": ("spec", "engress"),
     "PodDisruptionBudget": ("spec", "maxUnavailble"),
@@ -96,7 +98,9 @@ MISTAKES = {
 @pytest.mark.parametrize("kind", MISTAKES)
 def test_a_field_that_there_is_not_is_found(kind: str) -> None:
     """It is in each kind, so that none is compared with a schema that takes all."""
-    wrong = next(each for way in FULL.values() for each in render(way) if each["kind"] == kind)
+    wrong = next(
+        each for way in FULL.values() for each in render(way) + hooks(way) if each["kind"] == kind
+    )
     assert [] == problems(wrong)
     *folders, field = MISTAKES[kind]
     inner = wrong

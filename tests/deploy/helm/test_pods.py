@@ -8,12 +8,15 @@ import trustme
 from sidecar.settings import HostPort, Settings, load
 from tests.deploy.helm.rendered import (
     BESIDE_BROKER,
+    FULL,
     PER_CLUSTER,
     ROOT,
     STRIMZI,
     WAYS,
     Resource,
     Values,
+    for_brokers,
+    hooks,
     merged,
     named,
     one,
@@ -317,3 +320,50 @@ def test_the_network_policy_knows_the_brokers_of_strimzi() -> None:
     (peer,) = one(found, "NetworkPolicy")["spec"]["ingress"][0]["from"]
     labels = patch_of(found)["spec"]["kafka"]["template"]["pod"]["metadata"]["labels"]
     assert peer["podSelector"]["matchLabels"].items() <= labels.items()
+
+
+def test_the_pod_of_an_uninstallation_is_that_of_the_deployment() -> None:
+    """It has the same settings, Secrets, state, account and rights, but another command."""
+    values = FULL["per-cluster, client-quotas"]
+    found, after = render(values), hooks(values)
+    own, pod = pod_of(found), one(after, "Job")["spec"]["template"]["spec"]
+    (before,), (container,) = own.pop("containers"), pod.pop("containers")
+    assert ["quotas", "restore", "--forget"] == container.pop("args")
+    assert container.items() <= before.items()
+    assert "Never" == pod.pop("restartPolicy")
+    assert pod.items() <= own.items()
+    assert {"terminationGracePeriodSeconds", "topologySpreadConstraints"} == own.keys() - pod.keys()
+
+
+def test_an_uninstallation_has_what_helm_has_removed() -> None:
+    """Settings, account and network policy are there before the Job, by their former names."""
+    values = FULL["per-cluster, client-quotas"]
+    found, after = render(values), hooks(values)
+    labels = one(after, "Job")["spec"]["template"]["metadata"]["labels"]
+    policy = one(after, "NetworkPolicy")["spec"]["podSelector"]["matchLabels"]
+    assert policy.items() <= labels.items()
+    assert "d" == labels["c"]
+    for each in after:
+        annotations = each["metadata"].pop("annotations")
+        assert "post-delete" == annotations.pop("helm.sh/hook")
+        assert "hook-succeeded" in annotations.pop("helm.sh/hook-delete-policy")
+        if each["kind"] == "Job":
+            assert {} == annotations
+            continue
+        assert "-1" == annotations.pop("helm.sh/hook-weight")
+        former = one(found, each["kind"], each["metadata"]["name"])
+        assert annotations == former["metadata"].pop("annotations", {})
+        assert former == each
+    assert {"ConfigMap", "ServiceAccount", "NetworkPolicy", "Job"} == {e["kind"] for e in after}
+
+
+@pytest.mark.parametrize("enforcement", ["client-quotas", "none"])
+def test_without_a_callback_brokers_need_nothing(enforcement: str) -> None:
+    """There are notes alone, and a hook only where quotas may be lowered."""
+    values = merged(PER_CLUSTER, {"enforcement": enforcement})
+    texts = for_brokers(render(values))
+    assert ["notes.txt"] == list(texts)
+    assert "The brokers need nothing" in texts["notes.txt"]
+    kinds = ["ConfigMap", "Job", "ServiceAccount"] if enforcement == "client-quotas" else []
+    assert kinds == sorted(each["kind"] for each in hooks(values))
+    assert [] == hooks(PER_CLUSTER)

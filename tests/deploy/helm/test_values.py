@@ -99,6 +99,10 @@ EFFECTS: Mapping[str, Effect] = {
     "stopLine.minAvailableRatio": setting(0.01, f"{LINE}_STOP_MIN_AVAILABLE_RATIO", "0.01"),
     "throttle.mode": setting("observe", "MODE", "observe"),
     "throttle.scope": setting("volume", "THROTTLE_SCOPE", "volume"),
+    "enforcement": setting("none", "ENFORCEMENT", "none"),
+    "clientQuotaFloor": setting(
+        "1Mi", "CLIENT_QUOTA_FLOOR", "1Mi", given("enforcement", "client-quotas")
+    ),
     "settings": setting(
         {"SIDECAR_HISTORY_MAX_BYTES": 5_000_000_000}, "HISTORY_MAX_BYTES", "5000000000"
     ),
@@ -402,6 +406,8 @@ WRONG: Mapping[str, list[Any]] = {
     "limit.minAvailableRatio": [0, 1, 1.5, "10%", "1.5"],
     "throttle.mode": ["off"],
     "throttle.scope": ["topic"],
+    "enforcement": ["jar"],
+    "clientQuotaFloor": ["1G", 100],
     "settings": [{"KAFKA_OPTS": "x"}, {"SIDECAR_MODE": ["observe"]}],
     "strimzi.authentication": ["plain"],
     "sasl.mechanism": ["GSSAPI"],
@@ -440,6 +446,13 @@ CONTRADICTIONS: Mapping[str, Values] = {
     "settings.SIDECAR_KAFKA_ADMIN_SASL_PASSWORD is secret": given(
         "settings.SIDECAR_KAFKA_ADMIN_SASL_PASSWORD", "x"
     ),
+    "enforcement is none, but the patch of mode beside-broker adds": given(
+        "enforcement", "none", BESIDE_BROKER
+    ),
+    "enforcement is client-quotas, but Strimzi's User Operator": given(
+        "enforcement", "client-quotas", STRIMZI
+    ),
+    "clientQuotaFloor is set, but the sidecar lowers no quotas": given("clientQuotaFloor", "1Mi"),
     "strimzi.cluster is set, but Strimzi adds no container": merged(BESIDE_BROKER, STRIMZI),
     "strimzi.cluster brings its own TLS and login": merged(STRIMZI, {"tls": {"enabled": True}}),
     "tls.caSecret.name is set, but TLS is off": given("tls.caSecret.name", "x"),

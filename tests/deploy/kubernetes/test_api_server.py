@@ -23,6 +23,7 @@ from tests.deploy.helm.rendered import (
     Values,
     at,
     for_brokers,
+    hooks,
     merged,
     named,
     one,
@@ -121,7 +122,7 @@ def assert_it_lives(
     before = kubernetes.inventory(namespace)
     assert "kind:" in release("install", CHART, "--dry-run=server", values=values)
     assert before == kubernetes.inventory(namespace)
-    for each in render(values):
+    for each in render(values) + hooks(values):
         kubernetes.create(each, namespace, dry_run=True)
     release("install", CHART, values=values)
     installed = {f"{each['kind']}/{each['metadata']['name']}" for each in manifest(release)}
@@ -132,7 +133,8 @@ def assert_it_lives(
         name = each["metadata"]["name"]
         there = kubernetes.get(each["apiVersion"], each["kind"], name, namespace)
         assert contains(there, each), f"{each['kind']} {name} is not what the chart has"
-    release("uninstall")
+    # Nothing here runs the Job of a hook: tests/integration/test_kubernetes_pods.py does.
+    release("uninstall", *(["--no-hooks"] if hooks(values) else []))
     assert before == kubernetes.inventory(namespace)
 
 
@@ -182,9 +184,9 @@ def test_an_older_file_of_values_stays_valid(
     release("uninstall")
 
 
-def pod(found: list[Resource]) -> Resource:
-    """The pod that a controller would make of the Deployment."""
-    template = one(found, "Deployment")["spec"]["template"]
+def pod(found: list[Resource], kind: str = "Deployment") -> Resource:
+    """The pod that a controller would make of the Deployment or the Job."""
+    template = one(found, kind)["spec"]["template"]
     labels = template["metadata"]["labels"]
     return resource("Pod", "throttle-sidecar-0", labels, spec=template["spec"])
 
@@ -199,6 +201,16 @@ def test_pod_security_admits_the_pod(
     kubernetes.create(account, namespace)
     admitted = kubernetes.create(pod(found), namespace)["spec"]
     assert account["metadata"]["name"] == admitted["serviceAccountName"]
+    assert not any("projected" in each for each in admitted["volumes"])
+
+
+def test_pod_security_admits_the_pod_of_an_uninstallation(
+    kubernetes: ApiServer, namespace: str
+) -> None:
+    """With the account that the hook brings again."""
+    found = hooks(FULL["per-cluster, client-quotas"])
+    kubernetes.create(one(found, "ServiceAccount"), namespace)
+    admitted = kubernetes.create(pod(found, "Job"), namespace)["spec"]
     assert not any("projected" in each for each in admitted["volumes"])
 
 

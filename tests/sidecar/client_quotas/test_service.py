@@ -235,3 +235,16 @@ async def test_in_the_end_every_quota_is_as_it_was(seed: int) -> None:
     cluster.is_down, cluster.kill_after = False, None
     await sidecars[0].run(1.0, RELEASED_S + 60.0, *sidecars[1:])
     assert expected == cluster.quotas
+
+
+async def test_a_sidecar_that_still_throttles_lowers_a_restored_quota_within_10_s(
+    clock: FakeClock,
+) -> None:
+    """So ``quotas restore --forget`` and the chart's hook look for 20 s."""
+    cluster = kafka()
+    sidecar = Sidecar(cluster, clock)
+    await sidecar.run(0.0, 60.0)
+    cluster.quotas = deepcopy(BEFORE)
+    await sidecar.run(0.0, 10.0)
+    assert any(is_record(entity) for entity in cluster.quotas)
+    assert 1e7 > (cluster.produce(ALICE) or 0.0)

@@ -86,6 +86,13 @@ def test_client_quotas_are_set_by_one_part_and_for_all() -> None:
         "QUOTA_SOURCE: can't be set with client-quotas in ENFORCEMENT: both would set the same "
         "quotas",
     ] == list(problems)
+    aiven: dict[str, object] = {"aiven_project": "a", "aiven_url": "http://a:1/"}
+    _, problems = checked(*limit, *aiven, **limit, **aiven)
+    assert {
+        "AIVEN_PROJECT: needs SIDECAR_AIVEN_SERVICE",
+        "AIVEN_PROJECT: has no effect without client-quotas in SIDECAR_ENFORCEMENT",
+        "AIVEN_URL: needs https, since the token would be sent unencrypted",
+    } == set(problems)
     alone, problems = checked(*limit, "enforcement", **limit, enforcement="client-quotas")
     assert () == problems
     assert alone is not None

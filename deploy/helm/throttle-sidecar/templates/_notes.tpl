@@ -7,6 +7,13 @@
 {{- if ((.Values.apiTls).secret).name }}{{ $curl = print $curl "--insecure " }}{{ end -}}
 {{- if ((.Values.apiTls).clientCaSecret).name }}{{ $curl = print $curl "--cert tls.crt --key tls.key " }}{{ end -}}
 {{- $curl = printf "%s%s://127.0.0.1:7070/v1/readers" $curl (include "throttle-sidecar.scheme" .) -}}
+{{- $enforcement := (include "throttle-sidecar.settings" . | fromYaml).SIDECAR_ENFORCEMENT -}}
+{{- if eq $enforcement "client-quotas" -}}
+1. The brokers need nothing. In Kafka, the sidecar needs DESCRIBE, DESCRIBE_CONFIGS and ALTER_CONFIGS on the
+   cluster. When you uninstall this release, a Job restores all quotas. Helm reports an error if the Job can't.
+{{- else if eq $enforcement "none" -}}
+1. The brokers need nothing: the sidecar only watches.
+{{- else -}}
 {{- with .Values.strimzi.cluster -}}
 1. The brokers of {{ . }} need the quota callback. This patch adds it, and Strimzi restarts them one by one:
 
@@ -56,6 +63,14 @@
 {{- end }}
 {{- end }}
 {{- end }}
+{{- end }}
+
+{{- if ne $enforcement "callback" }}
+
+2. Check that the sidecar sees the cluster, and what it would do:
+
+     {{ $kubectl }} exec deploy/{{ $name }} -- throttle-sidecar doctor
+{{- else }}
 
 2. Check that the sidecar sees the cluster, and that brokers obey. The first command reports it if no broker
    obeys, and the second lists each broker that does:
@@ -68,5 +83,6 @@
 
      {{ $kubectl }} exec deploy/{{ $name }} -- throttle-sidecar check
      {{ $kubectl }} port-forward deploy/{{ $name }} 7070 & {{ $curl }}
+{{- end }}
 {{- end }}
 {{- end -}}

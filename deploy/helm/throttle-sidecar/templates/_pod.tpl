@@ -66,3 +66,32 @@ imagePullSecrets:
   {{- end }}
 {{- end -}}
 {{- end -}}
+
+{{/* The parts that the pod of the Deployment and that of the uninstallation have in common. */}}
+{{- define "throttle-sidecar.podSettings" -}}
+serviceAccountName: {{ include "throttle-sidecar.serviceAccountName" . }}
+# The sidecar asks Kafka, never Kubernetes.
+automountServiceAccountToken: false
+# The variables of a Service called sidecar-something would be taken for settings.
+enableServiceLinks: false
+{{- with include "throttle-sidecar.pullSecrets" . }}
+{{- . | nindent 0 }}
+{{- end }}
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+securityContext:
+  {{- toYaml .Values.podSecurityContext | nindent 2 }}
+{{- end -}}

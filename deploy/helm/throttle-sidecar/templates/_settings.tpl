@@ -66,6 +66,10 @@ SIDECAR_STORAGE_PER_VOLUME_{{ $line }}_MIN_AVAILABLE_RATIO: {{ include "throttle
 {{- end }}
 SIDECAR_MODE: {{ .Values.throttle.mode }}
 SIDECAR_THROTTLE_SCOPE: {{ .Values.throttle.scope }}
+SIDECAR_ENFORCEMENT: {{ .Values.enforcement | default "callback" }}
+{{- with .Values.clientQuotaFloor }}
+SIDECAR_CLIENT_QUOTA_FLOOR: {{ include "throttle-sidecar.text" . | quote }}
+{{- end }}
 {{- if or (eq .Values.mode "per-cluster") .Values.besideBroker.service }}
 SIDECAR_HTTP_LISTEN: 0.0.0.0:7070
 {{- end }}

@@ -33,6 +33,17 @@
 {{- end -}}
 {{- end -}}
 
+{{- $enforcement := $settings.SIDECAR_ENFORCEMENT -}}
+{{- if and $beside (ne $enforcement "callback") -}}
+{{- fail (printf "enforcement is %s, but the patch of mode beside-broker adds the quota callback: set mode=per-cluster" $enforcement) -}}
+{{- end -}}
+{{- if and .Values.strimzi.cluster (eq $enforcement "client-quotas") -}}
+{{- fail "enforcement is client-quotas, but Strimzi's User Operator removes quotas that no KafkaUser has: remove enforcement" -}}
+{{- end -}}
+{{- if and .Values.clientQuotaFloor (ne $enforcement "client-quotas") -}}
+{{- fail "clientQuotaFloor is set, but the sidecar lowers no quotas: set enforcement=client-quotas" -}}
+{{- end -}}
+
 {{- if .Values.strimzi.cluster -}}
 {{- if $beside -}}
 {{- fail "strimzi.cluster is set, but Strimzi adds no container to its brokers' pods: set mode=per-cluster" -}}

@@ -15,12 +15,14 @@ from sidecar.cli import group
 from sidecar.cli.doctor.gather import _rates_between
 from sidecar.cli.doctor.sidecars import _RATES
 from sidecar.history.volume_line import to_line
+from sidecar.quotas.entities import Entity
 from sidecar.status.runbooks import names
 from sidecar.volumes import Observation, Reading, Volume
 from tests.sidecar.cli.doctor.installation import CONFIGS, FACTOR, LIMITS, reader
 from tests.support.background import Canned, bootstrap, reply, running
 from tests.support.fake_broker import GIB, FakeCluster, FakeLogDir
 from tests.support.fake_configs import FakeConfigs
+from tests.support.fake_quotas import FakeQuotas
 
 LIMIT = "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES"
 STOP = "SIDECAR_STORAGE_PER_VOLUME_STOP_MIN_AVAILABLE_BYTES"
@@ -205,3 +207,18 @@ def test_settings_that_leave_nothing_to_ask(
     assert code == result.exit_code, result.output
     assert sentence in result.output
     assert [] == canned.asked
+
+
+def test_quotas_of_the_cluster_are_read(cluster: FakeCluster, canned: Canned) -> None:
+    """The windows too; the callback that these brokers have is a warning then."""
+    answers(canned)
+    cluster.rights |= 1 << 11
+    FakeQuotas({Entity("alice"): {"producer_byte_rate": 1e7}}).of(cluster)
+    windows = {"quota.window.num": "11", "quota.window.size.seconds": "1"}
+    FakeConfigs({each: {**CONFIGS, **windows} for each in (0, 1)}).of(cluster)
+    found = rows(doctor(cluster, canned, "--json", SIDECAR_ENFORCEMENT="client-quotas"))
+    assert ["ok", "warn", "ok"] == [
+        found[each][0]["verdict"] for each in ("quota window", "callback", "lowered quotas")
+    ]
+    assert "down to 512Ki a second" in found["effect"][0]["what"]
+    assert "user 'alice' (10.0 MB/s before)" in found["effect"][0]["what"]

@@ -7,6 +7,10 @@ import pytest
 from sidecar.cli.doctor.facts import Alerts, Broker, Facts, NotKnown, Refused, Sidecar
 from sidecar.cli.doctor.findings import findings
 from sidecar.cli.doctor.verdicts import exit_code, worst
+from sidecar.client_quotas.plan import Found
+from sidecar.quotas.entities import DEFAULT, Entity
+from sidecar.quotas.kept_originals import Kept
+from sidecar.throttle.rules import Rules
 from sidecar.throttle.schedule import Timing
 from tests.sidecar.cli.doctor.installation import (
     CONFIGS,
@@ -239,3 +243,127 @@ def test_missing_acls_are_granted_where_they_belong() -> None:
         ("not known", "grant Describe first"),
         ("warn", "add Describe on topic '*' to its KafkaUser (strimzi.extraAcls of the chart)"),
     ] == found
+
+
+STOCK: dict[str, str | None] = {
+    **CONFIGS,
+    "client.quota.callback.class": None,
+    "authorizer.class.name": None,
+    "quota.window.num": "11",
+    "quota.window.size.seconds": "1",
+}
+ALICE, REST = Entity("alice"), Entity(client_id=DEFAULT)
+LEFT = Found({ALICE: 8559249.0}, {ALICE: Kept(1e7, 1e7)})
+LOWERING = replace(
+    WHOLE,
+    enforcement="client-quotas",
+    rules=Rules(WHOLE.rules.limit, 300.0),
+    brokers=tuple(Broker(each, configs=STOCK, kafka="4.0 or newer") for each in range(3)),
+    rights=frozenset({"Describe", "DescribeConfigs", "AlterConfigs"}),
+    quotas=Found({ALICE: 1e7}, {}),
+    sidecars=tuple(
+        sidecar(each, readers=(), limits={**LIMITS, "stop_line": None}) for each in range(3)
+    ),
+)
+"""The same cluster without a jar."""
+THROTTLING = tuple(replace(each, factor={**FACTOR, "factor": 0.5}) for each in LOWERING.sidecars)
+LONG = replace(LOWERING.brokers[2], configs={**STOCK, "quota.window.num": "30"})
+FOREIGN = replace(LOWERING.brokers[1], configs={**STOCK, "client.quota.callback.class": "a.B"})
+
+
+def test_without_a_jar_all_is_ok_too() -> None:
+    """Nobody misses the callback; the effect says who is throttled how."""
+    found = findings(LOWERING)
+    assert set() == bad(LOWERING)
+    assert not {"callback", "authorizer", "jar"} & {each.name for each in found}
+    what = found[-1].what
+    assert "produce quotas fall every 6 s, after 60 s at most, down to 512Ki a second" in what
+    assert what.endswith("user 'alice' (10.0 MB/s before), client-id the default (none before)")
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected", "sentence"),
+    [
+        pytest.param(
+            replace(LOWERING, rights=WHOLE.rights),
+            {("ACLs", "fail"), ("effect", "fail")},
+            "nobody is throttled: AlterConfigs on the cluster lack",
+            id="a missing right to set quotas",
+        ),
+        pytest.param(
+            replace(
+                LOWERING,
+                rights=frozenset({"Describe", "AlterConfigs"}),
+                brokers=tuple(replace(each, kafka="4.0 or newer") for each in BLIND),
+                quotas=NotKnown("it is refused"),
+            ),
+            {("ACLs", "fail"), ("quota window", "not known"), ("lowered quotas", "not known")}
+            | {("retention", "not known"), ("effect", "fail")},
+            "DescribeConfigs on the cluster is missing: the sidecar can't read quotas",
+            id="a missing right to read quotas",
+        ),
+        pytest.param(
+            replace(LOWERING, brokers=(*LOWERING.brokers[:2], LONG)),
+            {("quota window", "fail")},
+            "broker 2 has quota.window.num=30, so clients may wait for longer than 6 s"
+            " -> set quota.window.num=11 and restart",
+            id="longer windows",
+        ),
+        pytest.param(
+            replace(LOWERING, brokers=(LOWERING.brokers[0], FOREIGN, LOWERING.brokers[2])),
+            {("callback", "warn")},
+            "broker 1 has client.quota.callback.class=a.B, which may ignore Kafka's quotas",
+            id="a callback that decides quotas",
+        ),
+        pytest.param(
+            replace(LOWERING, quotas=LEFT),
+            {("lowered quotas", "warn")},
+            "not restored: user 'alice' (10.0 MB/s before), though no sidecar throttles -> a",
+            id="originals while nothing is throttled",
+        ),
+        pytest.param(
+            replace(LOWERING, quotas=LEFT, sidecars=THROTTLING),
+            {("sidecars", "warn")},
+            "not restored: user 'alice' (10.0 MB/s before); a sidecar throttles",
+            id="originals while quotas are lowered",
+        ),
+        pytest.param(
+            replace(
+                WHOLE,
+                quotas=LEFT,
+                sidecars=(*WHOLE.sidecars[:2], sidecar(2, factor={**FACTOR, "factor": 0.5})),
+            ),
+            {("lowered quotas", "warn"), ("sidecars", "warn")},
+            "though SIDECAR_ENFORCEMENT is callback",
+            id="originals of an earlier enforcement",
+        ),
+        pytest.param(
+            replace(LOWERING, quotas=Found({ALICE: 1e5, REST: 1e5}, {})),
+            {("effect", "warn")},
+            "nobody is throttled: no produce quota is above the floor of 512Ki",
+            id="quotas below the floor",
+        ),
+        pytest.param(
+            replace(LOWERING, rules=WHOLE.rules, sidecars=WHOLE.sidecars),
+            {("stop line", "warn")},
+            "at the stop line producers get the floor",
+            id="a stop line",
+        ),
+        pytest.param(
+            replace(LOWERING, by_acls=False, rights=WHOLE.rights),
+            set(),
+            "produce quotas fall every 6 s",
+            id="a platform's own API, which needs no right to set quotas",
+        ),
+        pytest.param(
+            replace(LOWERING, enforcement="none"),
+            set(),
+            "if a volume reaches its limit now, nobody is throttled: SIDECAR_ENFORCEMENT is none",
+            id="no enforcement",
+        ),
+    ],
+)
+def test_enforcement_without_a_jar(facts: Facts, expected: Bad, sentence: str) -> None:
+    """What keeps quotas from being lowered, or from being restored, is found."""
+    assert expected == bad(facts)
+    assert sentence in text(facts)

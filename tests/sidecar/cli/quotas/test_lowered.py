@@ -1,12 +1,25 @@
 """``quotas status`` and ``quotas restore``: what sidecars have lowered, and the way back."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 
+from sidecar.cli import group
+from sidecar.client_quotas.retained import retain
+from sidecar.control.board import Board, PersistedState
 from sidecar.quotas.entities import DEFAULT, Entity
+from sidecar.quotas.kept_originals import Kept
+from sidecar.state import StateFile
+from sidecar.throttle.decision import Source, VolumeLimit
+from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.rules import Rules
 from tests.sidecar.cli.quotas.conftest import Run
+from tests.sidecar.throttle.build import FakeClock
+from tests.support.background import bootstrap, running
+from tests.support.fake_broker import FakeBroker, FakeCluster, FakeRequest
 from tests.support.fake_quotas import FakeQuotas
 
 KEY = "producer_byte_rate"
@@ -73,3 +86,71 @@ def test_other_commands_go_by_the_originals(run: Run, lowered: FakeQuotas, tmp_p
     before.write_text(json.dumps({"quotas": [entry]}))
     result = run("diff", "--plan", str(before), "--exact")
     assert (0, "Nothing changes.\n") == (result.exit_code, result.stdout)
+
+
+def forget(cluster: FakeCluster, **environ: str) -> Result:
+    """Restore for good, by the daemon's settings."""
+    environ |= {"SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": bootstrap(cluster)}
+    command = ["quotas", "restore", "--forget", "--watch", "0.01s"]
+    return CliRunner().invoke(group, command, env=environ)
+
+
+def test_forgetting_leaves_nothing_in_cluster_and_state_file(
+    cluster: FakeCluster, lowered: FakeQuotas, tmp_path: Path
+) -> None:
+    """The decision and everything else stay in the state file."""
+    limit = VolumeLimit(Rules(MinAvailableBytes(10), 300.0), 1.0)
+    board = Board(limit, FakeClock())
+    retain(board, {ALICE: Kept(1e7, 1e7)})
+    board.retain("producer_ids", {"quotas": []})
+    file = StateFile(tmp_path / "state.json", limit.rules)
+    before = PersistedState(board.snapshot.memory, 0.25, Source.OBSERVATION, 0.0)
+    file.save(before, lambda steady: steady)
+    result = forget(cluster, SIDECAR_STATE_FILE=str(file.path))
+    assert 0 == result.exit_code, result.output
+    assert ORIGINAL == lowered.quotas
+    assert "user 'alice': restored to 10000000\n" in result.stdout
+    assert "none was within 0.01 s" in result.stdout
+    assert f"The originals are removed from the state file {file.path}." in result.stdout
+    kept = file.load(0.0)
+    assert isinstance(kept, PersistedState)
+    assert 0.25 == kept.factor
+    assert ["producer_ids"] == list(kept.memory.retained)
+    assert "There are no originals in" in forget(cluster, SIDECAR_STATE_FILE=str(file.path)).stdout
+    other = forget(cluster, SIDECAR_STATE_FILE=str(tmp_path / "other"))
+    assert "There is no state file" in other.stdout
+
+
+def test_a_damaged_state_file_is_an_error(cluster: FakeCluster, tmp_path: Path) -> None:
+    """It stays as it is."""
+    file = tmp_path / "state.json"
+    file.write_text('{"version": 1, "sha256": "", "state": {}}')
+    result = forget(cluster, SIDECAR_STATE_FILE=str(file))
+    assert 2 == result.exit_code
+    assert "still has its originals: it is damaged" in result.stderr
+    assert '"sha256": ""' in file.read_text()
+
+
+@dataclass
+class Relowered(FakeQuotas):
+    """A sidecar still runs: it lowers restored quotas again, so many times."""
+
+    left: int = 0
+
+    def _describe(self, broker: FakeBroker, request: FakeRequest) -> bytes:
+        if self.requests and self.left and LOWERED.keys() != self.quotas.keys():
+            self.left -= 1
+            self.quotas = {entity: dict(values) for entity, values in LOWERED.items()}
+        return super()._describe(broker, request)
+
+
+@pytest.mark.parametrize(("times", "code"), [(2, 0), (99, 2)])
+def test_quotas_that_a_sidecar_lowers_again_are_restored_again(times: int, code: int) -> None:
+    """One that ends is outlived; one that does not is named as what to stop."""
+    quotas = Relowered({entity: dict(values) for entity, values in LOWERED.items()}, left=times)
+    with running(quotas.of(FakeCluster().add(1))) as cluster:
+        result = forget(cluster)
+    assert code == result.exit_code, result.output
+    assert min(times, 5) == result.stdout.count("A sidecar has lowered quotas again.")
+    assert (code == 2) == ("stop all sidecars" in result.stderr)
+    assert (code == 0) == (ORIGINAL == quotas.quotas)
