@@ -233,6 +233,7 @@ bench-pipeline-cluster: tools-demo $(INSTALLED)
 # Producers of many clients in throttles of 75 s, two at once, and of 10 minutes, seven at once: two
 # hours and a half, the latter with 12 GB. PART=long CLIENTS="java sarama" ARMS=callback measure less;
 # ABREAST=1 has one client at a time, JAR=other.jar another callback, ARMS=quota Kafka's own quota.
+# PART=release ROUNDS=5 ARMS=authorizer: how soon clients are back whose records expire, 24 minutes.
 bench-clients: tools-clients $(INSTALLED) $(JAR) $(CLIENTS_INSTALLED)
 	$(BIN)/python -m benchmarks.clients $(MEASURED) $(if $(CLIENTS),--clients $(CLIENTS)) \
 	    $(if $(ABREAST),--abreast $(ABREAST)) --jar $(JAR)

@@ -8,13 +8,22 @@ import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.clients.clients import CLIENTS, INSTALLED, Client, versions
-from benchmarks.clients.figures import GOALS, Figures, back, figures, kb, verdicts
+from benchmarks.clients.clients import CLIENTS, EXPIRING, INSTALLED, Client, versions
+from benchmarks.clients.figures import (
+    GOALS,
+    Figures,
+    back,
+    figures,
+    kb,
+    returned,
+    verdicts,
+)
 from benchmarks.clients.run import Run
-from benchmarks.clients.scene import ARMS, PARTS, QUOTA, Case, happen
+from benchmarks.clients.scene import ARMS, PARTS, QUOTA, RELEASE, Case, happen
 from benchmarks.harness import program
 from benchmarks.harness.page import Pictures
 from benchmarks.harness.program import Benchmark, Task
@@ -35,6 +44,14 @@ _HEAD: Final = (
     "refused",
     "back to 90 %",
     "most in a second of the 10 s after it, over before",
+)
+_RETURN_HEAD: Final = (
+    "client",
+    "acknowledged before, kB/s",
+    "failed in the throttle; after it",
+    "connections; refused",
+    "three seconds in a row with 90 %, from",
+    "MB acknowledged in each second after the release",
 )
 
 
@@ -57,6 +74,21 @@ def row(name: str, found: Figures) -> list[str]:
     ]
 
 
+def return_row(run: Run) -> list[str]:
+    """A run's cells in the part of clients whose records expire."""
+    before, seconds, back_s = returned(run)
+    later = sum(at >= run.released_at for at, _, _ in run.failed)
+    (name,) = [each.name for each in EXPIRING if each.key == run.client]
+    return [
+        name,
+        kb(before),
+        f"{len(run.failed) - later:,}; {later:,}",
+        f"{run.connections}; {'' if run.refused is None else whole(run.refused)}",
+        "not seen" if back_s is None else f"{back_s} s",
+        " ".join(f"{rate / 1e6:.1f}" for rate in seconds[:20]),
+    ]
+
+
 def _error(found: Figures) -> str:
     if found.first_error_s is None:
         return "none"
@@ -75,6 +107,13 @@ def _lost(found: Figures) -> str:
 def section(part: str, results: Results, _: Pictures) -> str:
     """Two tables for each arm: the figures of each client, and its goals."""
     runs = results.by_arm(Run, part, ARMS)
+    if part == RELEASE:
+        tables = [
+            f"### {ARMS[arm]}, records that expire after 20 s, a throttle of "
+            f"{_duration(of[0].throttle_s)}\n\n{table(_RETURN_HEAD, map(return_row, of))}"
+            for arm, of in runs.items()
+        ]
+        return "\n".join(tables)
     found = {(arm, run.client): figures(run) for arm, of in runs.items() for run in of}
     tables = []
     for arm, of in runs.items():
@@ -100,8 +139,10 @@ def _duration(seconds: float) -> str:
 
 def _tasks(asked: argparse.Namespace) -> Iterator[Task]:
     jar = callback_jar(asked.jar)
-    chosen = [each for each in CLIENTS if each.key in asked.clients]
-    for part in (PARTS[key] for key in asked.parts):
+    for part, count in product((PARTS[key] for key in asked.parts), range(asked.rounds)):
+        if count and part.key != RELEASE:
+            continue
+        chosen = [each for each in part.clients if each.key in asked.clients]
         timed = replace(part, throttle_s=asked.seconds or part.throttle_s)
         for arm in asked.arms:
             case = Case(timed, arm, asked.partitions, jar)
@@ -111,19 +152,27 @@ def _tasks(asked: argparse.Namespace) -> Iterator[Task]:
             for placed in timed.placed(chosen, asked.abreast):
                 keys = [client.key for of in placed for client in of]
                 title = f"{', '.join(keys)}; {arm}, {timed.throttle_s:g} s"
-                stems = [f"{part.key}.{arm}.{key}" for key in keys]
-                yield Task(title, part.key, stems, partial(_runs, placed, case, asked.results))
+                title += f", round {count + 1}" if part.key == RELEASE else ""
+                stems = [f"{part.key}.{arm}.{key}{_round(count)}" for key in keys]
+                stems += [] if count else [f"{stem}.*" for stem in stems]
+                yield Task(
+                    title, part.key, stems, partial(_runs, placed, case, count, asked.results)
+                )
+
+
+def _round(count: int) -> str:
+    return f".{count}" if count else ""
 
 
 async def _runs(
-    placed: Sequence[Sequence[Client]], case: Case, folder: Path
+    placed: Sequence[Sequence[Client]], case: Case, count: int, folder: Path
 ) -> AsyncIterator[tuple[str, Any]]:
     for key, run in (await happen(placed, case, folder)).items():
-        yield f"{case.part.key}.{case.arm}.{key}", run
+        yield f"{case.part.key}.{case.arm}.{key}{_round(count)}", run
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
-    keys = [each.key for each in CLIENTS]
+    keys = [each.key for each in (*CLIENTS, *EXPIRING)]
     parser.add_argument("--clients", nargs="+", choices=keys, default=keys, metavar="CLIENT")
     parser.add_argument("--partitions", type=int, default=1, help="of each topic")
     parser.add_argument("--abreast", type=int, default=2, help="brokers at once, if short")

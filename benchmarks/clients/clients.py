@@ -82,6 +82,8 @@ _IDEMPOTENT: Final = "enable.idempotence=true"
 _QUEUE: Final = "queue.buffering.max.messages=500"
 _RETRIES: Final = "Producer.Retry.Max=10000"
 _ATTEMPTS: Final = ("RequiredAcks=all", "MaxAttempts=10000")
+_EXPIRES: Final = "message.timeout.ms=20000"
+_RECONNECTS: Final = "reconnect.backoff.max.ms=1000"
 CLIENTS: Final = (
     _JAVA,
     _with(_JAVA, "not-idempotent", "`enable.idempotence=false`", "enable.idempotence=false"),
@@ -116,6 +118,12 @@ CLIENTS: Final = (
         has_large_requests=True,
     ),
 )
+EXPIRING: Final = (
+    _with(_LIBRDKAFKA, "20-s", f"`{_EXPIRES}`", _EXPIRES),
+    _with(_LIBRDKAFKA, "20-s-idempotent", f"`{_EXPIRES}`, `{_IDEMPOTENT}`", _EXPIRES, _IDEMPOTENT),
+    _with(_LIBRDKAFKA, "20-s-reconnect", f"`{_EXPIRES}`, `{_RECONNECTS}`", _EXPIRES, _RECONNECTS),
+)
+"""Clients whose records expire in the throttle: at the release, the oldest is about to."""
 
 
 def versions() -> str:

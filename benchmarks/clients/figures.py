@@ -253,6 +253,23 @@ def _rate(times: list[float], begin: float, end: float) -> float:
     return RECORD_BYTES * (bisect_left(times, end) - bisect_left(times, begin)) / (end - begin)
 
 
+def returned(run: Run) -> tuple[float, list[float], int | None]:
+    """By acknowledgements: the rate before, that of each second after the release, and the return.
+
+    The return is the first of three seconds in a row with 90 % of the rate before, in whole seconds
+    after the release; None: not seen, or nothing was acknowledged before.
+
+    Example: 2 MB/s before, then 2.0, 0.0, 1.9, 1.8, 2.0 MB in a second each: 2 s.
+    """
+    times = sorted(at for at, _ in run.acknowledged)
+    before = _rate(times, run.throttled_at - BEFORE_S, run.throttled_at)
+    starts = [run.released_at + at for at in range(int(run.ended_at - run.released_at))]
+    seconds = [_rate(times, start, start + 1.0) for start in starts]
+    least = BACK_SHARE * before
+    back_s = (at for at in range(len(seconds) - 2) if min(seconds[at : at + 3]) >= least > 0.0)
+    return before, seconds, next(back_s, None)
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """Whether a goal was met.

@@ -23,7 +23,7 @@ from urllib.parse import unquote
 
 import httpx
 
-from benchmarks.clients.clients import Client
+from benchmarks.clients.clients import CLIENTS, EXPIRING, Client
 from benchmarks.clients.figures import RECORD_BYTES
 from benchmarks.clients.run import Program, Run, read_log
 from benchmarks.harness.throttles import CALLBACK_BEAN, LEAK_RATIO, callbacks_read
@@ -40,6 +40,8 @@ from tests.support.java import Bean, bean, beans
 
 AUTHORIZER: Final = "authorizer"
 QUOTA: Final = "quota"
+RELEASE: Final = "release"
+"""The part of clients whose records expire: how soon they are back."""
 ARMS: Final = {
     "callback": "The callback alone",
     AUTHORIZER: "With the authorizer",
@@ -61,7 +63,7 @@ _AT_ONCE: Final = 7
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A short throttle of each client alone, or a long one of seven at once.
+    """A throttle of each client alone, or a long one of seven at once.
 
     A throttle of 10 minutes for one client after another would take four hours. With all 19 clients
     at once two cores had nothing left for the controller, and brokers were fenced in the middle.
@@ -78,6 +80,7 @@ class Part:
         bytes_per_s: of values, each client's.
         volume_mb: of each broker, MiB: with less than 10 minutes until it is full pauses would be
             those of an emergency. It takes memory as it fills.
+        clients: that are measured.
     """
 
     key: str
@@ -88,6 +91,7 @@ class Part:
     start_timeout_s: float
     bytes_per_s: int
     volume_mb: int
+    clients: Sequence[Client] = CLIENTS
 
     def placed(self, clients: Sequence[Client], abreast: int) -> list[list[list[Client]]]:
         """The clients of each broker in each run; without sharing, ``abreast`` brokers at once.
@@ -113,6 +117,7 @@ PARTS: Final = {
         Part("short", False, 75.0, 14.0, 40.0, 60.0, 2_000_000, 4096),
         # A backlog of 10 minutes at 2 MB/s is 1.2 GB, and most clients keep all of it in memory.
         Part("long", True, 600.0, 30.0, 120.0, 240.0, 1_000_000, 12_288),
+        Part(RELEASE, False, 70.0, 14.0, 40.0, 60.0, 4_000_000, 4096, EXPIRING),
     )
 }
 

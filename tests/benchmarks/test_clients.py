@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.clients import __main__ as program
 from benchmarks.clients.__main__ import BENCHMARK
-from benchmarks.clients.clients import CLIENTS, Client, versions
+from benchmarks.clients.clients import CLIENTS, EXPIRING, Client, versions
 from benchmarks.clients.run import Run
 from benchmarks.clients.scene import PARTS, Case, Counts, of_clients, of_listeners
 from benchmarks.harness.results import Results
@@ -36,10 +36,10 @@ def test_in_a_long_one_seven_run_at_once() -> None:
 
 
 def test_each_client_is_in_one_run() -> None:
-    """That is so of both parts."""
+    """That is so of each part."""
     for part in PARTS.values():
-        found = [each for run in part.placed(CLIENTS, 2) for broker in run for each in broker]
-        assert sorted(each.key for each in CLIENTS) == sorted(each.key for each in found)
+        found = [each for run in part.placed(part.clients, 2) for broker in run for each in broker]
+        assert sorted(each.key for each in part.clients) == sorted(each.key for each in found)
 
 
 def test_a_listener_s_counts_are_those_of_its_threads() -> None:
@@ -98,7 +98,7 @@ def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
 @pytest.mark.usefixtures("failing")
 def test_each_client_has_its_figures_and_its_goals(tmp_path: Path) -> None:
     """Of both parts; an arm that the jar does not have is left out."""
-    assert 0 == run(BENCHMARK, tmp_path, "--clients", "sarama", "librdkafka")
+    assert 0 == run(BENCHMARK, tmp_path, "short", "long", "--clients", "sarama", "librdkafka")
     text = page(tmp_path)
     assert ["75 s", "10 minutes, seven clients at once"] == [
         line.partition("a throttle of ")[2] for line in text.splitlines() if line.startswith("###")
@@ -137,3 +137,17 @@ def test_of_those_at_once_one_may_fail(
     assert 1 == run(BENCHMARK, tmp_path, "long", "--clients", "java", "sarama")
     assert {"long.callback.sarama"} == Results(tmp_path).stems()
     assert "long.callback.java was not measured: it has ended" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("failing")
+def test_each_round_of_a_release_has_a_row(tmp_path: Path) -> None:
+    """The first round replaces all earlier ones; other parts have one round."""
+    words = ["release", "long", "--clients", "java", EXPIRING[0].key]
+    assert 0 == run(BENCHMARK, tmp_path, *words, "--rounds", "3")
+    key = f"release.callback.{EXPIRING[0].key}"
+    assert {"long.callback.java", key, f"{key}.1", f"{key}.2"} == Results(tmp_path).stems()
+    assert 0 == run(BENCHMARK, tmp_path, *words, "--rounds", "2")
+    assert {"long.callback.java", key, f"{key}.1"} == Results(tmp_path).stems()
+    rows = [line for line in page(tmp_path).splitlines() if f"| {EXPIRING[0].name} |" in line]
+    cells = ["0", "3; 0", "2; 1,234", "not seen", " ".join(["0.0"] * 20)]
+    assert 2 * [f"| {EXPIRING[0].name} | {' | '.join(cells)} |"] == rows

@@ -14,6 +14,7 @@ from benchmarks.clients.figures import (
     disordered,
     figures,
     most,
+    returned,
     slot_rates,
     verdicts,
 )
@@ -63,6 +64,25 @@ def test_every_figure_of_a_course() -> None:
     # 200 records a second, 4 s after the release; the one of the throttle's pace is before.
     assert 2_000_000 == pytest.approx(found.peak, rel=0.01)
     assert 4.0 == pytest.approx(found.peak_s, abs=1.1)
+
+
+def test_the_return_is_the_first_of_three_seconds_in_a_row() -> None:
+    """By acknowledgements; a single full second, and one of less than 90 %, are no return."""
+    counts = [*[100] * 8, *[0] * 31, 100, 0, 90, 89, 90, 95, 100, 100, 100]
+    acknowledged = [
+        (BEGAN - 8.0 + second + number / 100, number)
+        for second, count in enumerate(counts)
+        for number in range(count)
+    ]
+    course = Run("a", 31.0, BEGAN, RELEASED, ENDED, acknowledged=acknowledged)
+    expected = [1e6, 0.0, 0.9e6, 0.89e6, 0.9e6, 0.95e6, 1e6, 1e6, 1e6]
+    assert (1e6, expected, 4) == returned(course)
+    course.acknowledged = acknowledged[:-1]
+    assert 4 == returned(course)[2]
+    course.acknowledged = acknowledged[:-300]
+    assert None is returned(course)[2], "two seconds in a row are not enough"
+    course.acknowledged = []
+    assert None is returned(course)[2], "without a rate before there is no return"
 
 
 def test_what_failed_is_lost_unless_it_landed() -> None:
