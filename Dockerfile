@@ -8,9 +8,10 @@
 # docs/install.md says what is in it, and how to build it where there is no registry.
 
 # What builds it: any Debian 12 with python3.11 and its venv, and any with Maven and a JDK 17. Nothing of
-# them is in the image, and nothing of another architecture is run, so neither needs an emulator.
-ARG BASE=python:3.11-slim-bookworm
-ARG MAVEN=maven:3.9-eclipse-temurin-17
+# them is in the image, and nothing of another architecture is run, so neither needs an emulator. With the
+# whole names, since buildah and podman on Debian know no registry for short ones.
+ARG BASE=docker.io/library/python:3.11-slim-bookworm
+ARG MAVEN=docker.io/library/maven:3.9-eclipse-temurin-17
 
 # A context of that name takes its place, such as the folder in which make jar builds the jar.
 FROM --platform=$BUILDPLATFORM ${MAVEN} AS callback

@@ -9,12 +9,13 @@ of 1 TB: 98 GB, what 1.25 GB/s write in 79 s. A volume that fills by 900 MB/s ne
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import VolumeState
 from sidecar.throttle.sizes import size
+from sidecar.volumes import Volume
 
 ENOUGH_BYTES_PER_SECOND: Final = 1.25e9
 """10 Gbit/s: more than the networks of most brokers have, here all on one volume."""
@@ -50,9 +51,9 @@ class RecommendedStopLine:
         """The recommendation in sentences; ``setting`` is the name of the setting."""
         sentences = [
             f"No stop line is set. Recommended: {setting}={self.line.value}. At this line, "
-            f"{self.line.describe()}, brokers refuse all producers. The rest has room "
-            f"for {size(self.bytes_per_second)}/s on a volume during the {self.reaction_s:.0f} s "
-            "that brokers may take to act."
+            f"{self.line.describe()}, brokers with the authorizer refuse all producers. The rest "
+            f"has room for {size(self.bytes_per_second)}/s on a volume during the "
+            f"{self.reaction_s:.0f} s that brokers may take to act."
         ]
         fast = self.too_fast
         if fast is not None:
@@ -77,7 +78,8 @@ def recommended_stop_line(
         reaction_s: the time until brokers act after a volume reached a line, seconds, > 0.
 
     Returns:
-        The line; None where no volume was read, or the limit is too low for a line below it.
+        The line; None where no volume was read, the limit is too low for a line below it, or an
+        empty volume would violate the line.
     """
     known = [state for state in volumes if state.verdict.threshold_bytes > 0]
     if not known:
@@ -86,7 +88,7 @@ def recommended_stop_line(
     least_bytes = min(state.verdict.threshold_bytes for state in known)
     needed_bytes = ENOUGH_BYTES_PER_SECOND * reaction_s
     line = limit.scaled(min(_SHARE, needed_bytes / least_bytes))
-    if line is None:
+    if line is None or any(line.judge(_empty(state.volume)).violates for state in known):
         return None
     # Rounding to two digits may have made the line lower than the share asked for.
     share = line.value / limit.value
@@ -96,6 +98,10 @@ def recommended_stop_line(
     fastest = max(known, key=lambda state: _used_up(state, share, reaction_s))
     too_fast = fastest if _used_up(fastest, share, reaction_s) > 1.0 else None
     return RecommendedStopLine(line, room_bytes, reaction_s, too_fast)
+
+
+def _empty(volume: Volume) -> Volume:
+    return replace(volume, available_bytes=volume.total_bytes)
 
 
 def _used_up(state: VolumeState, share: float, reaction_s: float) -> float:

@@ -47,6 +47,7 @@ _NEEDS: Final = {
     "test_container": "package",
     "test_dead_letters": "broker",
     "test_enforcement": "broker",
+    "test_install": "package",
     "test_java_traffic": "broker",
     "test_killed_runs": "spark",
     "test_kubernetes_acls": "broker",

@@ -20,7 +20,9 @@ from sidecar.cli.callback.jar import NAME, callback_jar
 from tests.integration.container import REVISION, Image, built, first_in
 from tests.integration.debian import DEBIANS_PYTHON, debian, wheels
 from tests.support.background import bootstrap, running
+from tests.support.daemon import Daemon
 from tests.support.fake_broker import FakeCluster
+from tests.support.first_throttle import add_callback, one_small_volume, readme_settings, throttles
 from tests.support.waiting import SEEN_S, seen
 
 pytestmark = pytest.mark.timeout(500)
@@ -194,3 +196,16 @@ def test_a_volume_of_somebody_elses_is_reported(image: Image, tmp_path: Path) ->
     assert (2, "") == (done.returncode, done.stdout)
     assert f"the quota callback's jar can't be copied to /jars/{NAME}: " in done.stderr
     assert [] == list(tmp_path.iterdir())
+
+
+async def test_from_the_image_to_a_throttled_producer(image: Image, tmp_path: Path) -> None:
+    """The row of the README's table: its jar goes to the broker, and it runs beside the broker."""
+    os.chown(tmp_path, *map(int, image.config["User"].split(":")))
+    done = image.run("callback", "copy", "/jars", volumes={"/jars": tmp_path})
+    assert (0, "") == (done.returncode, done.stderr)
+    async with one_small_volume() as cluster:
+        program = image.command(image.config["Entrypoint"], await readme_settings(cluster))
+        daemon = Daemon(cluster, {}, tmp_path / "log", program=program)
+        await daemon.start()
+        await add_callback(cluster, tmp_path / NAME)
+        await throttles(cluster, daemon)

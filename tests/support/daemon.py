@@ -80,6 +80,7 @@ class Daemon(Documents):
         log: Path,
         *words: str,
         files: int | None = None,
+        program: Sequence[str] = (sys.executable, "-m", "sidecar"),
     ) -> None:
         """Nothing is started yet.
 
@@ -89,6 +90,7 @@ class Daemon(Documents):
             log: the file of its output; unlike any other daemon's.
             words: options of ``run``.
             files: how many it may have open, by its hard limit.
+            program: an installed one, or this checkout's.
         """
         self.urls: list[str] = []
         self.pid = 0
@@ -97,8 +99,7 @@ class Daemon(Documents):
         environ = {"SIDECAR_HTTP_LISTEN": "127.0.0.1:0", **environ}
         limit = ["sh", "-c", f'ulimit -n {files}; exec "$0" "$@"'] if files is not None else []
         variables = [f"{name}={value}" for name, value in environ.items()]
-        self._argv = [*limit, "env", "-i", *variables, sys.executable, "-m", "sidecar", "run"]
-        self._argv += words
+        self._argv = [*limit, "env", "-i", *variables, *program, "run", *words]
 
     async def start(self) -> None:
         """Start it, again with the same settings; returns when it listens, or has ended."""

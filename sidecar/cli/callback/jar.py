@@ -46,8 +46,8 @@ def callback_jar(path: Path | None = None, places: tuple[Path, ...] = (_PACKED, 
             return place
     raise CallbackError(
         "this throttle-sidecar was installed without the quota callback's jar. The container image "
-        "and the wheel of make dist have it; in a checkout, make jar leaves it in "
-        "deploy/quota-callback/target, from where it can be copied by hand"
+        "and the wheel of make dist have it. In a checkout, run make jar and install again, or "
+        "copy it from deploy/quota-callback/target by hand"
     )
 
 

@@ -144,7 +144,10 @@ def _print_table(found: "Sequence[Finding]", recommended: "Recommendation | None
             rows.append(["", "", f"-> {each.to_do}"])
     print_rows(["Verdict", "What", "Finding, and what to do"], rows, bad)
     if recommended is None:
-        click.echo("No volume is known to fill, so no limit can be recommended.")
+        click.echo(
+            "No limit is recommended: no volume is known to fill, or a throttle slows it now. Run"
+            " this command again at the busiest time without a throttle, or use --prometheus."
+        )
         return
     click.echo("Recommended:")
     for line in recommended.lines:

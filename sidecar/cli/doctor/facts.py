@@ -9,12 +9,15 @@ DescribeConfigs returned ...")``.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from sidecar.client_quotas.plan import Found
 from sidecar.throttle.readers import Enforcement
 from sidecar.throttle.rules import Rules
 from sidecar.throttle.schedule import Timing
+
+BY_HISTORY: Final = "the history of up to 7 days"
+BY_PROMETHEUS: Final = "Prometheus, the highest 5 min of 7 days"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,11 @@ class Volume:
 
     def __str__(self) -> str:
         return f"broker {self.broker_id} {self.log_dir}"
+
+    @property
+    def rate_is_recorded(self) -> bool:
+        """Whether the rate is the highest of some days, not that of a moment."""
+        return self.rate_by in {BY_HISTORY, BY_PROMETHEUS}
 
 
 TokenState = Literal["accepted", "refused", "not set here", "not set there"]
@@ -205,6 +213,11 @@ class Facts:
             if report.get("broker_id") == broker_id
         ]
         return max(reports, key=_freshness, default=None)
+
+    @property
+    def throttled(self) -> bool:
+        """Whether a sidecar throttles now, so that volumes fill more slowly than they would."""
+        return any(each.factor.get("factor") != 1.0 for each in self.answering)
 
     @property
     def observe_only(self) -> bool:

@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from sidecar import __version__
-from sidecar.cli.doctor.facts import Alerts, Broker, Facts, NotKnown, Refused, Volume
+from sidecar.cli.doctor.facts import (
+    BY_HISTORY,
+    BY_PROMETHEUS,
+    Alerts,
+    Broker,
+    Facts,
+    NotKnown,
+    Refused,
+    Volume,
+)
 from sidecar.cli.doctor.quota_findings import DEFAULT_WINDOWS
 from sidecar.cli.doctor.sidecars import ask_prometheus, ask_sidecars, volumes_of
 from sidecar.cli.doctor.volume_findings import RETENTION
@@ -102,8 +111,8 @@ async def gather(loaded: Loaded, options: Options) -> Facts:
     if isinstance(last, Failure):
         return replace(facts, cluster=NotKnown(last.message), rights=NotKnown(last.message))
     rates = (
-        (history.result(), "the history of up to 7 days"),
-        (alerts.result()[1], "Prometheus, the highest 5 min of 7 days"),
+        (history.result(), BY_HISTORY),
+        (alerts.result()[1], BY_PROMETHEUS),
         (own.result(), "the sidecar, now"),
         (
             {} if isinstance(first, Failure) else _rates_between(first, last),

@@ -43,7 +43,7 @@ class Recommendation:
 
 
 def recommendation(facts: Facts) -> Recommendation | None:
-    """The values for the rates that are known; None if no volume is known to fill."""
+    """The values for the rates that are known; None if none is, or a throttle has lowered it."""
     if not facts.filling:
         return None
     is_ratio = facts.rules.limit is not None and facts.rules.limit.name == "min_available_ratio"
@@ -51,6 +51,8 @@ def recommendation(facts: Facts) -> Recommendation | None:
     volume, rate = max(
         facts.filling, key=lambda each: each[1] / (each[0].total_bytes if is_ratio else 1)
     )
+    if facts.throttled and not volume.rate_is_recorded:
+        return None
     interval_s, reaction_s = facts.timing.interval_s, facts.timing.reaction_s
     written, trickle, until_acts = rate * interval_s, LEAK * rate * facts.away_s, rate * reaction_s
     limit = max(written + trickle, 2 * until_acts)
@@ -64,8 +66,9 @@ def recommendation(facts: Facts) -> Recommendation | None:
         return f"{key}={settings[key]}: {how}"
 
     per_s, share = f"{size(rate)}/s", limit / volume.total_bytes
+    again = "" if volume.rate_is_recorded else " Also run this command again at the busiest time."
     lines = [
-        f"By the volume that fills fastest, {volume}: {per_s} by {volume.rate_by}.",
+        f"By the volume that fills fastest, {volume}: {per_s} by {volume.rate_by}.{again}",
         line(
             "LIMIT",
             limit,

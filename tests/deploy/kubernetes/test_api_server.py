@@ -33,6 +33,7 @@ from tests.deploy.helm.rendered import (
 )
 from tests.deploy.kubernetes.api_server import ApiServer, NotTakenError, api_server
 from tests.deploy.kubernetes.schemas import STRIMZI_KINDS, monitoring_crd, strimzi_crd
+from tests.support.first_throttle import table_row
 
 # Before its first test the server starts, and has its CRDs.
 pytestmark = [pytest.mark.helm, pytest.mark.timeout(400)]
@@ -114,6 +115,19 @@ def test_helm_installs_upgrades_and_removes_it(
 ) -> None:
     """Each field is one of the server's; a removed release leaves nothing, not even its state."""
     assert_it_lives(kubernetes, namespace, release, FULL[name])
+
+
+@pytest.mark.parametrize("row", ["Kubernetes", "Strimzi"])
+def test_the_commands_of_the_readme_install_it(
+    kubernetes: ApiServer, namespace: str, release: Release, row: str
+) -> None:
+    """Strimzi's row names the value that replaces another one in the row above."""
+    options = table_row("Kubernetes")[0].split()[4:]
+    if row == "Strimzi":
+        at_address = next(i for i, each in enumerate(options) if "bootstrapServers" in each)
+        options[at_address] = table_row(row)[0].split()[1]
+    release("install", CHART, *options)
+    assert kubernetes.get("apps/v1", "Deployment", OURS, namespace)
 
 
 def assert_it_lives(

@@ -318,8 +318,8 @@ class TestStopLine:
         lines = check(cluster).stdout.splitlines()
         assert [
             f"No stop line is set. Recommended: {STOP_BYTES}=20000000. At this line, 20.0 MB, "
-            "brokers refuse all producers. The rest has room for 1.7 MB/s on a volume during the "
-            "12 s that brokers may take to act."
+            "brokers with the authorizer refuse all producers. The rest has room for 1.7 MB/s "
+            "on a volume during the 12 s that brokers may take to act."
         ] == [line for line in lines if "stop" in line]
         assert "stop" not in check(cluster, **{STOP_BYTES: "20000000"}).output
 

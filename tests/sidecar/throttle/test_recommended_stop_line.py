@@ -100,8 +100,8 @@ def test_a_volume_that_fills_faster_than_there_is_room_needs_a_higher_limit() ->
     assert found.too_fast is fast[1]
     assert [
         f"No stop line is set. Recommended: {SETTING}=5000000000. At this line, 5.0 GB, brokers "
-        "refuse all producers. The rest has room for 63.3 MB/s on a volume during the 79 s that "
-        "brokers may take to act.",
+        "with the authorizer refuse all producers. The rest has room for 63.3 MB/s on a volume "
+        "during the 79 s that brokers may take to act.",
         "Broker 1 /d fills by 64.0 MB/s. A limit of 10.1 GB would leave room for that.",
     ] == found.sentences(SETTING)
 
@@ -115,12 +115,17 @@ def test_what_an_offline_volume_did_is_no_rate() -> None:
 
 
 def test_without_volumes_nothing_is_recommended() -> None:
-    """Nor where every volume has no size, or no whole byte is below the limit."""
+    """Nor where every volume has no size, or no whole byte is below the limit.
+
+    Half of a limit of 10 GB is more than a volume of 4 GB ever has available.
+    """
     ratio = MinAvailableRatio(0.1)
     assert recommended_stop_line(ratio, [], 79.0) is None
     assert recommended_stop_line(ratio, volumes(ratio, 0), 79.0) is None
     byte = MinAvailableBytes(1)
     assert recommended_stop_line(byte, volumes(byte, TB), 79.0) is None
+    large = MinAvailableBytes(10 * GB)
+    assert recommended_stop_line(large, volumes(large, TB, 4 * GB), 79.0) is None
 
 
 @pytest.mark.parametrize(("interval_s", "expected"), [(10.0, 29.0), (60.0, 79.0), (1.0, 12.0)])

@@ -44,7 +44,7 @@ def test_a_jar_that_was_named_is_taken(tmp_path: Path) -> None:
 
 def test_without_a_jar_it_says_where_there_is_one(tmp_path: Path) -> None:
     """An install from a checkout in which nobody has built it has none."""
-    reported = r"without the quota callback's jar.*make jar leaves it in"
+    reported = r"without the quota callback's jar.*run make jar and install again"
     with pytest.raises(CallbackError, match=reported):
         callback_jar(places=(tmp_path / NAME,))
 

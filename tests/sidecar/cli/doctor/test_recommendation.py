@@ -7,7 +7,7 @@ import pytest
 from sidecar.cli.doctor.recommendation import recommendation
 from sidecar.throttle.limits import MinAvailableRatio
 from sidecar.throttle.rules import Rules
-from tests.sidecar.cli.doctor.installation import GB, MB, WHOLE, volume
+from tests.sidecar.cli.doctor.installation import FACTOR, GB, MB, WHOLE, sidecar, volume
 
 PREFIX = "SIDECAR_STORAGE_PER_VOLUME_"
 
@@ -56,6 +56,19 @@ def test_a_volume_without_room_gets_the_shortest_soft_limit_or_none() -> None:
     assert ["LIMIT", "STOP"] == [
         each.removeprefix(PREFIX).partition("_MIN")[0] for each in found.settings
     ]
+
+
+def test_a_rate_of_a_moment_is_called_so_and_one_of_a_throttle_shows_nothing() -> None:
+    """A throttle hides how fast the volume filled: a limit by that rate would be too low."""
+    now = replace(volume(0), rate_by="the sidecar, now")
+    found = recommendation(replace(WHOLE, volumes=(now,)))
+    assert found is not None
+    assert found.lines[0].endswith("Also run this command again at the busiest time.")
+    throttled = (sidecar(0, factor=FACTOR | {"factor": 0.0}),)
+    assert recommendation(replace(WHOLE, volumes=(now,), sidecars=throttled)) is None
+    found = recommendation(replace(WHOLE, sidecars=throttled))
+    assert found is not None
+    assert found.lines[0].endswith("by the history of up to 7 days.")
 
 
 @pytest.mark.parametrize("rate", [None, 0.0, -5.0])
