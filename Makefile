@@ -1,6 +1,6 @@
 # make demo    a real Kafka cluster, and the throttle factor falling and rising on it
 # make check   lint, types, unit tests, the jar's own: a minute
-# make test    those, Spark's core, and brokers of one Kafka version: 13 minutes
+# make test    those, Spark's core, and brokers of one Kafka version: 10 minutes
 # make test-all    everything: all versions, containers, browsers, demos, coverage: two hours at most
 # make arithmetic    10 million random events beside Kafka's own quota classes: two minutes at most
 # make mutate  how many mistakes in throttle/ and quotas/ no test notices: half an hour at most
