@@ -129,9 +129,10 @@ def _segments(facts: Facts) -> Iterator[Finding]:
         segment = _number(mine, "log.segment.bytes")
         if segment is None:
             continue
+        partitions = "1 partition" if count == 1 else f"{count} partitions"
         what = (
-            f"{volume} has {count} partitions with segments of up to {size(segment)}; retention"
-            f" never deletes their active ones, together up to {size(count * segment)} of"
+            f"{volume} has {partitions} with segments of up to {size(segment)}; retention"
+            f" never deletes the active ones, together up to {size(count * segment)} of"
             f" {size(volume.total_bytes)}"
         )
         if count * segment > volume.total_bytes - volume.limit_bytes:
