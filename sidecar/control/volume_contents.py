@@ -106,13 +106,16 @@ class VolumeContents:
                 self._requested[broker_id] = self._clock()
                 result = await self._ask(broker_id)
                 del self._due[broker_id]
-                before = self._known.get(broker_id)
-                self._known[broker_id] = contents = Contents(result, self._clock())
+                contents = Contents(result, self._clock())
                 if self._place is not None and not isinstance(result, Failure):
-                    splits = await self._split(broker_id, result, self._place)
-                    self._known[broker_id] = replace(
-                        contents, splits=splits, before={} if before is None else before.splits
+                    before = self._known.get(broker_id)
+                    # The last splits stay until the next ones are known.
+                    contents = replace(
+                        contents,
+                        splits=await self._split(broker_id, result, self._place),
+                        before={} if before is None else before.splits,
                     )
+                self._known[broker_id] = contents
             self._forget()
 
     async def _split(

@@ -38,6 +38,7 @@ class Scene:
         is_observer: whether the sidecar polls all brokers.
         asked: the brokers that were read.
         arriving: the partitions that arrive.
+        places: lets placements be read; they hang while it is clear.
     """
 
     broker_id: int | None = 1
@@ -46,6 +47,8 @@ class Scene:
     arriving: dict[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.places = asyncio.Event()
+        self.places.set()
         self.clock = FakeClock()
         self.board = Board(FACTORS, self.clock)
         self.answer: ContentsResult = {}
@@ -59,6 +62,7 @@ class Scene:
         return self.answer
 
     async def _place(self, _: int, topics: Sequence[str]) -> Placement:
+        await self.places.wait()
         return Placement(LEADERS, self.arriving, dict.fromkeys(topics, "ID"))
 
     async def read(self, *readings: tuple[int, Mapping[str, int]], left: int = 5 * MB) -> None:
@@ -70,12 +74,12 @@ class Scene:
             ]
             self.board.observe(whole(self.clock.now, volumes))
             self.answer = {"/d": contents_of(used_bytes, topics)}
-            before = len(self.asked)
+            earlier = self.contents.known(1)
             self.watch.look()
             for _ in range(200):
                 await asyncio.sleep(0.001)
                 known = self.contents.known(1)
-                if len(self.asked) > before and known and known.splits:
+                if known is not None and known is not earlier and known.splits:
                     break
             self.clock.now += 60.0
         task.cancel()

@@ -56,6 +56,17 @@ async def test_no_volume_is_near() -> None:
     assert [] == list(scene.watch.growing())
 
 
+async def test_the_last_parts_are_told_until_the_next_are_known() -> None:
+    """Otherwise the metrics would be gone for a moment in each minute."""
+    scene = Scene()
+    await scene.read(*GROWS)
+    scene.places.clear()
+    await scene.read(GROWS[1])
+    assert [1] * 3 == scene.asked
+    (told,) = scene.watch.growing()
+    assert 600_000 == told.split.growth_bytes
+
+
 async def test_the_route() -> None:
     """It has the parts with their writers, which add up to the volume's used bytes."""
     scene = Scene()
