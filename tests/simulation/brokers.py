@@ -35,18 +35,23 @@ _NO_TOPICS: Final = b"\x01\x00"
 _TOTAL: Final = b"\0total%d "
 _AVAILABLE: Final = b"\0avail%d "
 
+_ANSWERS: Final = 4096
+"""How many answers are kept: those of three sidecars near a limit, for more than a validity."""
+
 Spoil = Callable[[bytes], bytes]
 """What a broker sends in place of an answer."""
 
 
 class Served(NamedTuple):
-    """What a broker last answered.
+    """What a broker answered.
 
     Attributes:
+        at_s: when.
         available: log dir -> the bytes that were last known to be available.
         offline: the log dirs that were offline.
     """
 
+    at_s: float
     available: Mapping[str, int]
     offline: Sequence[str]
 
@@ -63,6 +68,7 @@ class SimulatedBroker(FakeBroker):
         spoil: what becomes of its answers; None: nothing.
         served: who asked for its log dirs, and what it was last answered, unless that is forgotten.
         answered_s: likewise, and when that was; nobody forgets it.
+        answered: its last answers to anybody, oldest first.
     """
 
     def __init__(
@@ -84,6 +90,7 @@ class SimulatedBroker(FakeBroker):
         self.spoil: Spoil | None = None
         self.served: dict[str, Served] = {}
         self.answered_s: dict[str, float] = {}
+        self.answered: deque[Served] = deque(maxlen=_ANSWERS)
         self._forms: dict[tuple[object, ...], bytes] = {}
         self._network = network
 
@@ -164,6 +171,7 @@ class FormerBroker(FakeBroker):
         volumes: what its log dirs lie on.
         served: as the broker's.
         answered_s: likewise.
+        answered: likewise.
     """
 
     def __init__(self, broker: SimulatedBroker) -> None:
@@ -172,6 +180,7 @@ class FormerBroker(FakeBroker):
         self.volumes = broker.volumes
         self.served = broker.served
         self.answered_s = broker.answered_s
+        self.answered = broker.answered
 
 
 class OrderedConnection(FakeConnection):
@@ -208,8 +217,10 @@ class OrderedConnection(FakeConnection):
                 for each in self._of.volumes
             }
             offline = [each.log_dir for each in self._of.volumes if each.is_offline]
-            self._of.served[peer.name] = Served(available, offline)
-            self._of.answered_s[peer.name] = self._loop.time()
+            now_s = self._loop.time()
+            self._of.served[peer.name] = Served(now_s, available, offline)
+            self._of.answered_s[peer.name] = now_s
+            self._of.answered.append(self._of.served[peer.name])
         self._of.twist = None if spoil is None else lambda _, __, sent: spoil(sent)
         super()._handle(self._waiting[0])
         self._waiting.popleft()

@@ -258,18 +258,29 @@ class Claims:
             self._released(sidecar, start, last.source, decision.source)
         self._stopped(sidecar, last, decision)
 
-    def _served(self, broker: "SimulatedBroker | FormerBroker", name: str) -> "list[Served]":
-        """When a broker last answered a sidecar, and with what; any, where some ask for others."""
-        if self._world.has_observers:
+    def _served(
+        self, broker: "SimulatedBroker | FormerBroker", sidecar: SimulatedSidecar
+    ) -> "list[Served]":
+        """What a broker last answered a sidecar, or others that it may follow.
+
+        A sidecar that reaches neither a broker nor an observer rests on an older answer to an
+        observer. So all answers count since the time of its own reading.
+        """
+        if not self._world.has_observers:
+            return [broker.served[sidecar.name]] if sidecar.name in broker.served else []
+        assert sidecar.parts is not None
+        state = sidecar.parts.board.snapshot.memory.brokers.get(broker.broker_id)
+        if state is None or state.read_at is None:
             return list(broker.served.values())
-        return [broker.served[name]] if name in broker.served else []
+        read_s = state.read_at - sidecar.anchor_s
+        return [each for each in broker.answered if each.at_s >= read_s]
 
     def _last_available(
         self, sidecar: SimulatedSidecar
     ) -> "Iterator[tuple[SimulatedBroker | FormerBroker, Volume, int]]":
         """The most of each volume that was last answered to this sidecar or whom it may follow."""
         for broker in self._world.all_registered():
-            served = [each.available for each in self._served(broker, sidecar.name)]
+            served = [each.available for each in self._served(broker, sidecar)]
             for volume in broker.volumes:
                 known = (each.get(volume.log_dir, volume.total_bytes) for each in served)
                 yield broker, volume, max(known, default=volume.total_bytes)
@@ -331,7 +342,7 @@ class Claims:
         if decision.factor < 1.0 or last.factor >= 1.0 - 2 * STEP:
             return
         for broker, volume, available in self._last_available(sidecar):
-            served = self._served(broker, sidecar.name)
+            served = self._served(broker, sidecar)
             is_low = volume.limit_bytes < available <= (volume.soft_bytes or 0)
             if is_low and not any(volume.log_dir in each.offline for each in served):
                 self.broken(

@@ -93,3 +93,22 @@ def _landed_by_fault(plan: Plan) -> float:
     report = run(plan)
     assert [] == [*report.violations]
     return sum(each for name, each in report.figures.items() if name.startswith("most by fault"))
+
+
+RESTS_ON_ITS_OBSERVER = Plan(
+    8,
+    660.0,
+    faults=[
+        Fault(68.247, 97.792, Kind.BROKERS_ROLLED, 2),
+        Fault(81.982, 5.806, Kind.BROKER_SENDS_GARBAGE, 0),
+        Fault(546.908, 0.536, Kind.BROKER_KILLED, 0, 2.0),
+        Fault(603.287, 53.601, Kind.ZONES_CUT, 0, 17.0),
+    ],
+)
+
+
+@pytest.mark.slow
+def test_a_release_by_an_older_answer_to_an_observer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The claim was wrong: sidecar 0, which is cut off, rests on what its observer was answered."""
+    monkeypatch.undo()
+    assert [] == [*run(RESTS_ON_ITS_OBSERVER).violations]
