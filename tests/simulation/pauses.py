@@ -113,7 +113,7 @@ class Enforcement:
         # None is read that does not count: Kafka's rates forget old samples whenever they are read.
         for tag_set in self._counting():
             if user is None or user == tag_set.tags[0]:
-                tag_set.before = self._before(tag_set, self._rate(tag_set, now), now)
+                self._note_before(tag_set, self._rate(tag_set, now), now)
                 group.append(tag_set.before)
         sets = sum(rate > 0.0 for rate in group)
         if sets or user is None:
@@ -138,13 +138,15 @@ class Enforcement:
         least_ms = (WINDOW.samples - 1) * WINDOW.window_ms
         return tag_set.rate.measure(now.wall_ms) * max(1.0, least_ms / age_ms)
 
-    def _before(self, tag_set: TagSet, measured: float, now: Moment) -> float:
+    def _note_before(self, tag_set: TagSet, measured: float, now: Moment) -> None:
         """The rate before a throttle that begins now, unless another throttle shaped it."""
         groups = [each for each in (self._all, self._users.get(tag_set.tags[0])) if each]
-        if tag_set.before > 0.0 and not all(each.is_free for each in groups):
-            return tag_set.before
+        is_free = all(each.is_free for each in groups)
+        if tag_set.before > 0.0 and not is_free and not tag_set.is_before_least:
+            return
         recent = any(each.is_recent(now.nanos) for each in groups)
-        return max(tag_set.before, measured) if recent else measured
+        tag_set.before = max(tag_set.before, measured) if recent else measured
+        tag_set.is_before_least = not is_free
 
     def appeared(self, tag_set: TagSet) -> None:
         """A tag set has its first request, whose bytes are the first that count."""
@@ -205,7 +207,8 @@ class Enforcement:
     def _ramp_pause_ms(
         self, ramp: Throttle, tag_set: TagSet, own: float, new: float, now: Moment
     ) -> float:
-        pace = ramp.pace(self._terms, tag_set.before, now.nanos)
+        is_known = not tag_set.is_before_least
+        pace = ramp.pace(self._terms, tag_set.before, now.nanos, is_known=is_known)
         if tag_set.pacer is None:
             tag_set.pacer = Pacer(now.nanos)
         return tag_set.pacer.pause_ms(

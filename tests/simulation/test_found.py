@@ -95,20 +95,29 @@ def _landed_by_fault(plan: Plan) -> float:
     return sum(each for name, each in report.figures.items() if name.startswith("most by fault"))
 
 
-RESTS_ON_ITS_OBSERVER = Plan(
-    8,
-    660.0,
-    faults=[
-        Fault(68.247, 97.792, Kind.BROKERS_ROLLED, 2),
-        Fault(81.982, 5.806, Kind.BROKER_SENDS_GARBAGE, 0),
-        Fault(546.908, 0.536, Kind.BROKER_KILLED, 0, 2.0),
-        Fault(603.287, 53.601, Kind.ZONES_CUT, 0, 17.0),
-    ],
-)
+FOUND_IN_ANY_WORLD = {
+    # The claim was wrong: sidecar 0, which is cut off, rests on an older answer to its observer.
+    "a release by what an observer was answered": Plan(
+        8,
+        660.0,
+        faults=[
+            Fault(68.247, 97.792, Kind.BROKERS_ROLLED, 2),
+            Fault(81.982, 5.806, Kind.BROKER_SENDS_GARBAGE, 0),
+            Fault(546.908, 0.536, Kind.BROKER_KILLED, 0, 2.0),
+            Fault(603.287, 53.601, Kind.ZONES_CUT, 0, 17.0),
+        ],
+    ),
+    # Brokers that started in a throttle took what the first ramp allowed for their clients' own
+    # rates, and these had a third of their rate two minutes after the last release.
+    "clients of restarted brokers": Plan(
+        29, 900.0, faults=[Fault(616.537, 177.785, Kind.BROKERS_ROLLED, 0)]
+    ),
+}
 
 
 @pytest.mark.slow
-def test_a_release_by_an_older_answer_to_an_observer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The claim was wrong: sidecar 0, which is cut off, rests on what its observer was answered."""
+@pytest.mark.parametrize("found", FOUND_IN_ANY_WORLD)
+def test_what_was_found_in_any_world(found: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No claim is broken, with what the world of the seed has."""
     monkeypatch.undo()
-    assert [] == [*run(RESTS_ON_ITS_OBSERVER).violations]
+    assert [] == [*run(FOUND_IN_ANY_WORLD[found]).violations]

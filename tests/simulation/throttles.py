@@ -206,7 +206,7 @@ class Throttle:
         """Whether rates that are measured now were made by a throttle, in part at least."""
         return not self.is_free or now_nanos - self.since_nanos < _RECENT_NANOS
 
-    def pace(self, terms: Terms, before: float, now_nanos: int) -> float:
+    def pace(self, terms: Terms, before: float, now_nanos: int, *, is_known: bool) -> float:
         """Of a client after the release, by its rate before (0.0: none), bytes per second."""
         since_ms = (now_nanos - self.since_nanos) / 1e6
         at_least = max(before, self.fair_share)
@@ -214,7 +214,8 @@ class Throttle:
             return FLOOR * math.exp2(since_ms / 1000.0)
         ramps = since_ms / max(1, terms.ramp_ms)
         line = at_least * (1.25 + ramps)
-        return line if before > 0.0 else line * math.exp2(12.0 * max(0.0, ramps - 1.0 / 6.0))
+        is_known = is_known and before > 0.0
+        return line if is_known else line * math.exp2(12.0 * max(0.0, ramps - 1.0 / 6.0))
 
     @property
     def fair_share(self) -> float:
@@ -303,7 +304,16 @@ class Account:
 class TagSet:
     """The clients that share one produce quota, and Kafka's rate of them."""
 
-    __slots__ = ("account", "before", "last_record_ms", "pacer", "rate", "since_nanos", "tags")
+    __slots__ = (
+        "account",
+        "before",
+        "is_before_least",
+        "last_record_ms",
+        "pacer",
+        "rate",
+        "since_nanos",
+        "tags",
+    )
 
     def __init__(self, tags: tuple[str, str], now: Moment) -> None:
         self.tags = tags
@@ -312,6 +322,8 @@ class TagSet:
         self.last_record_ms = now.wall_ms
         self.before = 0.0
         """When the throttle began, bytes per second."""
+        self.is_before_least = False
+        """Whether that was measured in a ramp, and no earlier rate is known."""
         self.account = Account(-1, 0.0)
         self.pacer: Pacer | None = None
         """Of the ramp; None before the first one."""

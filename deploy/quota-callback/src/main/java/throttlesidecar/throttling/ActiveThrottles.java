@@ -97,17 +97,19 @@ public final class ActiveThrottles {
     }
 
     /**
-     * The rate of a tag set before a throttle that begins now: the measured rate, unless another
+     * Notes the rate of a tag set before a throttle that begins now: the measured rate, unless another
      * throttle influenced it.
      */
-    double before(TagSet tagSet, double measured, long nanos) {
+    void noteBefore(TagSet tagSet, double measured, long nanos) {
         Throttle user = users.get(tagSet.user);
         double last = tagSet.before;
-        if ((!isFree(all) || !isFree(user)) && last > 0.0) {
-            return last;
+        boolean isFree = isFree(all) && isFree(user);
+        if (!isFree && last > 0.0 && !tagSet.isBeforeLeast) {
+            return;
         }
         boolean isRecent = all.isRecent(nanos) || user != null && user.isRecent(nanos);
-        return isRecent ? Math.max(last, measured) : measured;
+        tagSet.before = isRecent ? Math.max(last, measured) : measured;
+        tagSet.isBeforeLeast = !isFree;
     }
 
     long epoch(String user) {

@@ -106,7 +106,7 @@ final class LandedRequest {
     private double rampPauseMs(Throttle all, Throttle user) {
         boolean isOfAll = !ramps(user) || ramps(all) && all.epoch > user.epoch;
         Throttle last = isOfAll ? all : user;
-        double pace = Math.min(own, last.pace(tagSet.before, settings.rampMs, nanos));
+        double pace = Math.min(own, last.pace(tagSet, settings.rampMs, nanos));
         // This runs under the monitor of the tag set's sensor, so there is only one pacer.
         if (tagSet.pacer == null) {
             tagSet.pacer = new Pacer(nanos);

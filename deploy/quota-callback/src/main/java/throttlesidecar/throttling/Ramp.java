@@ -19,6 +19,10 @@ package throttlesidecar.throttling;
  * <p>Example: 2 MB/s before, a ramp of 60 s and a backlog of 80 MB: 2.9 MB/s after 12 s, 4.5 MB/s after
  * 60 s, no backlog after 56 s, and any rate after 240 s. Beside clients of 10 kB/s, a client without an
  * earlier rate has 14 kB/s after 10 s, 63 kB/s after 20 s and 2.6 MB/s after 45 s.
+ *
+ * <p>A rate that was measured in a ramp, by a broker that knows no earlier one, is such a beginning too.
+ * As a previous rate it would hold the client to what the first short release allowed: a client of 3 MB/s
+ * had 0.8 MB/s 40 s after a release, and the same after the next one.
  */
 final class Ramp {
     /** The first pace of a client if no client's earlier rate is known, bytes per second. */
@@ -47,16 +51,16 @@ final class Ramp {
      *
      * @param sinceMs the time since the release.
      * @param rampMs the time in which the pace grows by the previous rate; more than 0.
-     * @param before its previous rate, bytes per second; 0 for none.
-     * @param mean the average rate of the clients with an earlier rate; 0 if no rate is known, as on a
-     *     broker that started during the throttle.
+     * @param before its previous rate, at least the average of the clients with one, bytes per second; 0
+     *     if no rate is known, as on a broker that started during the throttle.
+     * @param isKnown whether its previous rate is known.
      */
-    static double pace(double sinceMs, long rampMs, double before, double mean) {
-        if (before == 0.0 && mean == 0.0) {
+    static double pace(double sinceMs, long rampMs, double before, boolean isKnown) {
+        if (before == 0.0) {
             return FLOOR * Math.pow(2.0, sinceMs / DOUBLES_MS);
         }
         double ramps = sinceMs / rampMs;
-        double line = Math.max(before, mean) * (FIRST + ramps);
-        return before > 0.0 ? line : line * Math.pow(2.0, DOUBLINGS * Math.max(0.0, ramps - BEGINS));
+        double line = before * (FIRST + ramps);
+        return isKnown ? line : line * Math.pow(2.0, DOUBLINGS * Math.max(0.0, ramps - BEGINS));
     }
 }

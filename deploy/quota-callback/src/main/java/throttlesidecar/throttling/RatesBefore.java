@@ -44,9 +44,8 @@ final class RatesBefore {
     /** Notes the rate of each tag set of a user, or of all for null, and returns their sum. */
     Throttle.Before measure(String user) {
         Throttle.Before sum = sum(user, tagSet -> {
-            double before = old.before(tagSet, rate(tagSet), nanos);
-            tagSet.before = before;
-            return before;
+            old.noteBefore(tagSet, rate(tagSet), nanos);
+            return tagSet.before;
         });
         // A user without traffic, or with none in its own tag sets, counts with the average of all.
         return sum.tagSets > 0 || user == null ? sum : mean();

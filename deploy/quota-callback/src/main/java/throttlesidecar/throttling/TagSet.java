@@ -40,6 +40,12 @@ public final class TagSet {
     /** Bytes per second when the throttle began; 0 if there was no traffic. */
     volatile double before;
 
+    /**
+     * Whether the client may write more than {@link #before}, because it was measured in a ramp and no
+     * earlier rate is known, as on a broker that started during a throttle.
+     */
+    volatile boolean isBeforeLeast;
+
     /** Paces this tag set after a release; null before the first one. */
     volatile Pacer pacer;
 

@@ -122,9 +122,11 @@ public final class Throttle {
     }
 
     /** The pace of a client by this ramp, from its previous rate; call it only in the mode RAMP. */
-    double pace(double rateBefore, long rampMs, long nowNanos) {
+    double pace(TagSet tagSet, long rampMs, long nowNanos) {
         double sinceMs = (nowNanos - sinceNanos) / NANOS_PER_MS;
-        return Ramp.pace(sinceMs, Math.max(1, rampMs), rateBefore, fairShare());
+        double rateBefore = tagSet.before;
+        boolean isKnown = rateBefore > 0.0 && !tagSet.isBeforeLeast;
+        return Ramp.pace(sinceMs, Math.max(1, rampMs), Math.max(rateBefore, fairShare()), isKnown);
     }
 
     /** The rate that all clients together may leak while the factor is 0, bytes per second, at least 1. */

@@ -103,6 +103,22 @@ class ReleaseTest {
         assertEquals(1.1e5, send("bob", 1e5, 1000, 10_000), 0.2e5, "the rate is the same as before");
     }
 
+    /** A broker that starts during a throttle never measures the client's own rate. */
+    @Test
+    void aRateThatOnlyShortReleasesAllowedIsNotTakenForTheClientsOwn() {
+        rig.enforcement.apply(factors(0.0));
+        send("", 3e6, 10_000, 20_000);
+        for (int release = 0; release < 3; release++) {
+            rig.enforcement.apply(factors(1.0));
+            send("", 3e6, 10_000, 2000);
+            rig.enforcement.apply(factors(0.0));
+            send("", 3e6, 10_000, 20_000);
+        }
+        rig.enforcement.apply(factors(1.0));
+        send("", 3e6, 10_000, 30_000);
+        assertTrue(send("", 3e6, 10_000, 10_000) >= 2.7e6);
+    }
+
     @Test
     void aRampOfNothingIsAReleaseAtOnce() {
         rig.rampMs = 0;
