@@ -22,7 +22,9 @@ from sidecar.settings.model import KafkaAdmin, PemFiles, Settings
 from sidecar.settings.sources import read_password
 from sidecar.settings.values import Place
 
-_READ_AGAIN: Final = frozenset({"kafka_admin", "token_file", "webhook_secret_file"})
+_READ_AGAIN: Final = frozenset(
+    {"kafka_admin", "token_file", "webhook_secret_file", "webhook_url_file"}
+)
 _CREDENTIALS: Final = tuple(
     name
     for name in KafkaAdmin.model_fields
@@ -54,6 +56,7 @@ def secret_files(settings: Settings) -> tuple[Path, ...]:
         settings.http_ssl_client_ca_file,
         settings.http_ssl_ca_file,
         settings.webhook_secret_file,
+        settings.webhook_url_file,
     ]
     if admin is not None and admin.trusts_system:
         system = ssl.get_default_verify_paths().cafile

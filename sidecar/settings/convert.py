@@ -27,6 +27,7 @@ from sidecar.throttle.quota_steps import SMALLEST_FLOOR
 _INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+_POD = re.compile(r"[a-z0-9-]+/[a-z0-9.-]+/[A-Za-z0-9-]+")
 _END = 10.0**300
 """The largest whole number here; TOML has larger ones, which overflow a float."""
 
@@ -196,6 +197,13 @@ def token_path(url: str) -> str:
     parts = urlsplit(url)
     is_here = parts.scheme == "file" and parts.netloc in {"", "localhost"}
     return unquote(parts.path) if is_here else ""
+
+
+def pod(raw: object) -> str:
+    """Read the namespace, name and uid of a pod."""
+    if not _POD.fullmatch(text(raw)):
+        raise ValueError(f"{shown(raw)} is not namespace/name/uid of a pod")
+    return str(raw)
 
 
 def folder_url(raw: object) -> str:

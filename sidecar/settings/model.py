@@ -50,6 +50,7 @@ Url = Annotated[str, Form(convert.url, "http or https URL")]
 TokenUrl = Annotated[str, Form(convert.token_url, "http, https or file URL")]
 FolderUrl = Annotated[str, Form(convert.folder_url, "http or https URL")]
 SecretUrl = Annotated[SecretStr, Form(convert.secret_url, "http or https URL", is_secret=True)]
+Pod = Annotated[str, Form(convert.pod, "namespace/name/uid")]
 Urls = Annotated[tuple[str, ...], Form(convert.urls, "URL list")]
 Address = Annotated[HostPort, Form(convert.listen_address, "host:port")]
 Servers = Annotated[
@@ -325,12 +326,19 @@ class Settings(BaseSettings):
     webhook_url: SecretUrl | None = None
     """Where the sidecar sends a message when a throttle, the stop line, the fallback or an override
     begins or ends: Alertmanager's /api/v2/alerts, or Slack's incoming webhook. It may be secret."""
+    webhook_url_file: File | None = None
+    """A file with that URL, as an alternative to webhook.url. It is read again when it changes."""
     webhook_format: Annotated[values.WebhookFormat, _one_of(values.WebhookFormat)] = "alertmanager"
     """The format of these messages."""
     webhook_interval: Duration = 30.0
     """The shortest time between two messages. After it, only the last state is sent."""
     webhook_secret_file: File | None = None
     """A file with the secret by which messages are signed (HMAC-SHA256)."""
+    kubernetes_pod: Pod | None = None
+    """The sidecar's own pod in Kubernetes. With it, the sidecar writes an event of the pod for each
+    such change. The Helm chart sets it."""
+    kubernetes_url: FolderUrl = "https://kubernetes.default.svc/"
+    """The API server to which the sidecar writes these events."""
     state_file: File | None = None
     """The file in which the sidecar keeps its decision, the last volumes and the override across a
     restart. Without it, the sidecar keeps nothing."""

@@ -23,6 +23,8 @@ _OBSERVERS: Final = 3
 _INTERVAL: Final = "storage_check_interval"
 _MINIMUM: Final = "storage_check_interval_minimum"
 
+_SAFE_FOR_TOKENS: Final = ("https://", "http://127.0.0.1:", "http://localhost:")
+
 
 def check_together(values: Settings, problems: Problems) -> Settings | None:
     """Return the settings as the daemon uses them; None when there are problems.
@@ -86,13 +88,21 @@ def _check_needs(values: Settings, problems: Problems) -> None:
     for name, needed in (
         ("http_ssl_key_file", "http_ssl_certificate_file"),
         ("http_ssl_client_ca_file", "http_ssl_certificate_file"),
-        ("webhook_secret_file", "webhook_url"),
         ("aiven_project", "aiven_service"),
         ("aiven_service", "aiven_token_file"),
         ("aiven_token_file", "aiven_project"),
     ):
         if getattr(values, name) is not None and getattr(values, needed) is None:
             problems.add(name, f"needs {problems.name(needed)}")
+    for name in ("aiven_url", "kubernetes_url"):
+        if not getattr(values, name).startswith(_SAFE_FOR_TOKENS):
+            problems.add(name, "needs https, since the token would be sent unencrypted")
+    url, file = "webhook_url", "webhook_url_file"
+    are_set = sum(getattr(values, name) is not None for name in (url, file))
+    if are_set == 2:
+        problems.add(file, f"remove it, or {problems.name(url)}")
+    if values.webhook_secret_file is not None and not are_set:
+        problems.add("webhook_secret_file", f"needs {problems.name(url)}")
 
 
 def _check_no_limits(values: Settings, problems: Problems) -> None:
@@ -110,8 +120,6 @@ def _check_quotas(values: Settings, problems: Problems, *, has_brokers: bool) ->
     needed = f"needs {problems.name('kafka_admin_bootstrap_servers')}"
     if values.quota_source is not None and not has_brokers:
         problems.add("quota_source", needed)
-    if not values.aiven_url.startswith(("https://", "http://127.0.0.1:", "http://localhost:")):
-        problems.add("aiven_url", "needs https, since the token would be sent unencrypted")
     name = problems.name("enforcement")
     if values.enforcement != "client-quotas":
         if values.aiven_project is not None:

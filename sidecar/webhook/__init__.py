@@ -1,1 +1,1 @@
-"""Messages about changes of the decision to a webhook: Alertmanager's API or Slack's."""
+"""Messages about changes of the decision: to Alertmanager, Slack or Kubernetes."""

@@ -1,6 +1,8 @@
-"""The capability that sends messages to a webhook, and its metric."""
+"""The capability that sends messages to a webhook and to Kubernetes, and its metrics."""
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Final
 
 from prometheus_client.metrics_core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -8,30 +10,56 @@ from pydantic import SecretStr
 
 from sidecar.api.bearer_token import read_token
 from sidecar.control.capability import Build, Capability, Services, Task
+from sidecar.errors import SettingsError
 from sidecar.peers.trust import Trust
 from sidecar.settings import Settings
+from sidecar.settings.convert import secret_url
+from sidecar.throttle.decision import Decision
+from sidecar.webhook.kubernetes import EventPoster
+from sidecar.webhook.messages import Facts, State, message, pod_events
 from sidecar.webhook.sender import Hook, Post, Sender
 
 _RESULTS = ("sent", "failed", "dropped")
 
 
+_EVENT_INTERVAL_S: Final = 30.0
+"""An hour, for which the API server keeps events, has at most 120 changes."""
+
+
 def prepare(settings: Settings) -> Build:
     """Return the function that builds the capability; raises SettingsError for a wrong secret."""
-    secret, url = _secret(settings), settings.webhook_url
+    hook, events = _webhook(settings), _events(settings)
 
     def build(services: Services) -> Capability:
-        if url is None:
-            return WebhookCapability(None)
-        hook = Hook(
-            settings.webhook_format,
-            settings.webhook_interval,
-            settings.runbooks_url,
-            secret,
-            _post_to(url),
-        )
-        return WebhookCapability(Sender(hook, services.board, services.wall))
+        senders = [
+            None if each is None else Sender(each, services.board, services.wall)
+            for each in (hook, events)
+        ]
+        return WebhookCapability(*senders)
 
     return build
+
+
+def _webhook(settings: Settings) -> Hook | None:
+    secret, url = _secret(settings), _url(settings)
+
+    def write(before: State, decision: Decision, facts: Facts) -> tuple[bytes, ...]:
+        return (message(settings.webhook_format, before, decision, facts),)
+
+    if url is None:
+        return None
+    renews = settings.webhook_format == "alertmanager"
+    interval_s, runbooks = settings.webhook_interval, settings.runbooks_url
+    return Hook(write, renews, interval_s, runbooks, secret, _post_to(url))
+
+
+def _events(settings: Settings) -> Hook | None:
+    pod = settings.kubernetes_pod
+    if pod is None:
+        return None
+    poster = EventPoster.of(settings.kubernetes_url, pod.partition("/")[0])
+    write = partial(pod_events, pod)
+    return Hook(write, False, _EVENT_INTERVAL_S, "", None, poster.post, "Kubernetes events")
 
 
 def _post_to(url: SecretStr) -> Post:
@@ -45,52 +73,77 @@ def _post_to(url: SecretStr) -> Post:
     return post
 
 
+def _url(settings: Settings) -> SecretStr | None:
+    file = settings.webhook_url_file
+    if file is None:
+        return settings.webhook_url
+    try:
+        return secret_url(read_token(file, "webhook's URL"))
+    except ValueError as error:
+        raise SettingsError((f"the URL in the webhook's file {file} {error}",)) from None
+
+
 def _secret(settings: Settings) -> str | None:
     file = settings.webhook_secret_file
     return None if file is None else read_token(file, "webhook's secret")
 
 
 class WebhookCapability(Capability):
-    """Sends messages if a URL is set."""
+    """Sends messages if a URL is set, and events if a pod is."""
 
     name = "webhook"
 
-    def __init__(self, sender: Sender | None) -> None:
+    def __init__(self, sender: Sender | None, events: Sender | None = None) -> None:
         self._sender = sender
+        self._events = events
 
     def tasks(self) -> Mapping[str, Task]:
-        """Sends the messages."""
-        return {} if self._sender is None else {"messages": self._sender.run}
+        """Sends the messages and the events."""
+        senders = {"messages": self._sender, "events": self._events}
+        return {name: each.run for name, each in senders.items() if each is not None}
 
     def collectors(self) -> Iterable[Collector]:
-        """The metric of the messages."""
-        return (WebhookCollector(self._sender),)
+        """The metrics of the messages and of the events."""
+        what = (
+            "sent, attempts that failed, and states that were dropped, as another followed too soon"
+            " or all attempts failed."
+        )
+        return (
+            SenderCollector(
+                "kafka_throttle_webhook_messages", f"Messages to the webhook: {what}", self._sender
+            ),
+            SenderCollector(
+                "kafka_throttle_kubernetes_events",
+                f"Changes for events of the pod in Kubernetes: {what}",
+                self._events,
+            ),
+        )
 
     def reload(self, settings: Settings, *, redial: bool = True) -> Callable[[], None]:  # noqa: ARG002
-        """Read the secret again."""
-        secret, sender = _secret(settings), self._sender
+        """Read the secret and the file with the URL again."""
+        secret, url, sender = _secret(settings), _url(settings), self._sender
+        is_in_file = settings.webhook_url_file is not None
 
         def use() -> None:
             if sender is not None:
                 sender.hook.secret = secret
+            if sender is not None and url is not None and is_in_file:
+                sender.hook.post = _post_to(url)
 
         return use
 
 
-class WebhookCollector(Collector):
+class SenderCollector(Collector):
     """Reads the counts at each scrape."""
 
-    def __init__(self, sender: Sender | None) -> None:
+    def __init__(self, name: str, text: str, sender: Sender | None) -> None:
+        self._name = name
+        self._text = text
         self._sender = sender
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the metric, also without a webhook."""
-        messages = CounterMetricFamily(
-            "kafka_throttle_webhook_messages",
-            "Messages to the webhook: sent, attempts that failed, and states that were dropped, as"
-            " another followed too soon or all attempts failed.",
-            labels=["result"],
-        )
+        """Yield the metric, also without a receiver."""
+        messages = CounterMetricFamily(self._name, self._text, labels=["result"])
         for result in _RESULTS:
             count = 0 if self._sender is None else self._sender.results[result]
             messages.add_metric([result], count)

@@ -8,10 +8,16 @@ Alertmanager takes alerts that end by themselves, at ``endsAt``. So each conditi
 while it lasts, and ends soon after its sidecar. The labels are the same for all sidecars of a
 cluster, so that Alertmanager shows one alert for them.
 
+Kubernetes gets an event of the sidecar's pod for each condition that begins (Warning) or ends
+(Normal), with the condition as its reason. Its name follows from the change: if an attempt's answer
+is lost, the next one finds that the event exists. Events of core/v1 with ``source`` and timestamps
+are those that every ``kubectl describe pod`` shows completely.
+
 Example: a volume reaches the limit. Alertmanager gets the alert KafkaProducersThrottled until five
 minutes later, and Slack "producers are throttled: the factor is 0.0".
 
-Source: Alertmanager's API v2, ``POST /api/v2/alerts``; Slack's incoming webhooks.
+Source: Alertmanager's API v2, ``POST /api/v2/alerts``; Slack's incoming webhooks; Kubernetes'
+Event v1 core, and DescribeEvents of kubectl.
 """
 
 import hashlib
@@ -27,6 +33,10 @@ from sidecar.settings.values import WebhookFormat
 from sidecar.throttle.decision import Decision, Source
 from sidecar.throttle.memory import Override
 from sidecar.throttle.readers import ReaderCounts
+
+_COMPONENT: Final = "throttle-sidecar"
+_LONGEST_NOTE: Final = 1024
+"""Bytes of an event's message; the limit of Kubernetes' newer API, events.k8s.io/v1."""
 
 LASTS_S: Final = 300.0
 """How long an alert lasts that is not sent again; Alertmanager's own default."""
@@ -109,6 +119,53 @@ def message(form: WebhookFormat, before: State, decision: Decision, facts: Facts
     return json.dumps(body(before, decision, facts)).encode()
 
 
+def pod_events(pod: str, before: State, decision: Decision, facts: Facts) -> list[bytes]:
+    """Return the body of a request for each condition that has changed.
+
+    Args:
+        pod: namespace/name/uid of the pod that the events are about.
+        before: the state that Kubernetes knows.
+        decision: the decision that applies now.
+        facts: the rest.
+    """
+    namespace, name, uid = pod.split("/")
+    after = State.of(decision)
+    bodies = []
+    for condition, sentence in _changes(before, decision, facts):
+        holds = condition in after.conditions
+        began = facts.began.get(condition, facts.now)
+        at = _time(began if holds and condition not in before.conditions else facts.now)
+        override = after.override if condition is Condition.OVERRIDE else None
+        change = repr((uid, condition.value, holds, began, override))
+        note = f"{sentence} ({decision.reason})".encode()[:_LONGEST_NOTE].decode(errors="ignore")
+        event = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {
+                "name": f"{_COMPONENT}.{hashlib.sha256(change.encode()).hexdigest()[:16]}",
+                "namespace": namespace,
+            },
+            "involvedObject": {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "namespace": namespace,
+                "name": name,
+                "uid": uid,
+            },
+            "type": "Warning" if holds else "Normal",
+            "reason": condition.value,
+            "message": note,
+            "source": {"component": _COMPONENT},
+            "reportingComponent": _COMPONENT,
+            "reportingInstance": name,
+            "firstTimestamp": at,
+            "lastTimestamp": at,
+            "count": 1,
+        }
+        bodies.append(json.dumps(event).encode())
+    return bodies
+
+
 def signature(secret: str, now: float, body: bytes) -> Mapping[str, str]:
     """Return the headers by which a receiver checks the sender: HMAC-SHA256 of "time.body"."""
     at = str(int(now))
@@ -140,20 +197,27 @@ def _labels(condition: Condition, facts: Facts) -> dict[str, str]:
 
 
 def _slack(before: State, decision: Decision, facts: Facts) -> dict[str, str]:
-    after = State.of(decision)
-    is_other = after.override != before.override
-    sentences = [
-        _sentence(condition, decision, facts, is_over=condition not in after.conditions)
-        for condition in sorted(after.conditions | before.conditions)
-        if (condition in after.conditions) != (condition in before.conditions)
-        or (condition is Condition.OVERRIDE and is_other)
-    ]
+    sentences = [sentence for _, sentence in _changes(before, decision, facts)]
     cluster = f"Kafka cluster {facts.cluster_id}" if facts.cluster_id else "Kafka"
     text = f"{cluster}: {'; '.join(sentences)}\n{decision.reason}"
     # https://docs.slack.dev/messaging/formatting-message-text: these three alone are escaped.
     for character, escaped in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
         text = text.replace(character, escaped)
     return {"text": text}
+
+
+def _changes(before: State, decision: Decision, facts: Facts) -> list[tuple[Condition, str]]:
+    after = State.of(decision)
+    is_other = after.override != before.override
+    return [
+        (
+            condition,
+            _sentence(condition, decision, facts, is_over=condition not in after.conditions),
+        )
+        for condition in sorted(after.conditions | before.conditions)
+        if (condition in after.conditions) != (condition in before.conditions)
+        or (condition is Condition.OVERRIDE and is_other)
+    ]
 
 
 def _sentence(condition: Condition, decision: Decision, facts: Facts, *, is_over: bool) -> str:

@@ -5,8 +5,9 @@ took and the current one. So a receiver that hangs costs no memory, and gets the
 answers. After a message there is a pause, in which further changes are only counted.
 
 A message that is not taken is sent again after 1 s, 2 s, 4 s, up to five minutes. After 20
-attempts, about an hour, it is dropped. At the start, the receiver is taken to know the decision,
-and the fallback before the first poll is no news.
+attempts, about an hour, it is dropped. If a person must first change something, the next attempt
+follows after five minutes, and the log says so once. At the start, the receiver is taken to know
+the decision, and the fallback before the first poll is no news.
 
 Example: interval 30 s. A factor falls at 0 s, rises at 5 s and falls at 6 s: the receiver gets
 "throttled" at 0 s. At 30 s the state is the same, so nothing follows, and one state is dropped.
@@ -16,15 +17,15 @@ import asyncio
 import logging
 import ssl
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from sidecar.api.views import cluster_id
 from sidecar.control.board import Board, Snapshot
 from sidecar.http import HttpError, failure_of
-from sidecar.settings.values import WebhookFormat
-from sidecar.webhook.messages import Condition, Facts, State, message, signature
+from sidecar.throttle.decision import Decision
+from sidecar.webhook.messages import Condition, Facts, State, signature
 
 _log = logging.getLogger(__name__)
 
@@ -36,8 +37,16 @@ LONGEST_PAUSE_S: Final = 300.0
 MOST_ATTEMPTS: Final = 20
 _LONGEST_WAIT_S: Final = 3600.0
 
+Write = Callable[[State, Decision, Facts], Sequence[bytes]]
+"""Makes the bodies of the requests that tell a change; see ``sidecar.webhook.messages``."""
+
 Post = Callable[[bytes, Mapping[str, str]], Awaitable[int]]
-"""Sends a body with headers, and returns the status; raises as ``sidecar.http.request``."""
+"""Sends a body with headers, and returns the status; raises as ``sidecar.http.request``, or
+NotAllowedError."""
+
+
+class NotAllowedError(HttpError):
+    """The message can't be sent before a person has changed something; the text says what."""
 
 
 @dataclass(slots=True)
@@ -45,18 +54,22 @@ class Hook:
     """A receiver.
 
     Attributes:
-        form: its format.
+        write: makes the messages.
+        renews: whether the receiver must get a condition again while it lasts.
         interval_s: the shortest time between two messages about changes, seconds.
         runbooks_url: the folder of the runbooks.
         secret: signs messages; None signs none.
         post: sends a message.
+        name: what the log calls it.
     """
 
-    form: WebhookFormat
+    write: Write
+    renews: bool
     interval_s: float
     runbooks_url: str
     secret: str | None
     post: Post
+    name: str = "webhook"
 
 
 class Sender:
@@ -86,6 +99,7 @@ class Sender:
         self._seen = self._taken
         self._began = dict.fromkeys(state.conditions, wall(now))
         self._attempts = 0
+        self._is_refused = False
         self._next_at = now + hook.interval_s
 
     async def run(self) -> NoReturn:
@@ -107,19 +121,24 @@ class Sender:
         self._note(state, now)
         due_at = self._next_at
         if state == self._taken:
-            if self.hook.form == "slack" or not state.conditions:
+            if not self.hook.renews or not state.conditions:
                 self._attempts = 0
                 return _LONGEST_WAIT_S
             due_at = max(due_at, self._taken_at + RENEW_S)
         if now < due_at:
             return due_at - now
-        problem = await self._send(snapshot, now)
+        refused = False
+        try:
+            problem = await self._send(snapshot, now)
+        except NotAllowedError as error:
+            problem, refused = str(error), True
         now = self._board.now()
         if problem:
-            self._failed(problem, state, now)
+            self._failed(problem, state, now, refused=refused)
         else:
-            if self._attempts:
-                _log.info("webhook: messages are taken again")
+            if self._attempts or self._is_refused:
+                _log.info("%s: messages are taken again", self.hook.name)
+            self._is_refused = False
             self.results["sent"] += 1
             # After an alert that is only sent again, news need not wait.
             self._take(state, now, 0.0 if state == self._taken else self.hook.interval_s)
@@ -139,17 +158,20 @@ class Sender:
         self._attempts = 0
         self._next_at = now + pause_s
 
-    def _failed(self, problem: str, state: State, now: float) -> None:
+    def _failed(self, problem: str, state: State, now: float, *, refused: bool) -> None:
         self.results["failed"] += 1
-        if not self._attempts:
-            _log.warning("webhook: a message was not taken, and is sent again: %s", problem)
-        pause_s = min(2.0**self._attempts, LONGEST_PAUSE_S)
+        name, is_known = self.hook.name, refused and self._is_refused
+        self._is_refused = refused
+        if not is_known and (refused or not self._attempts):
+            _log.warning("%s: a message was not taken, and is sent again: %s", name, problem)
+        pause_s = LONGEST_PAUSE_S if refused else min(2.0**self._attempts, LONGEST_PAUSE_S)
         self._attempts += 1
         self._next_at = now + pause_s
         if self._attempts == MOST_ATTEMPTS:
-            _log.error(
-                "webhook: a message is dropped after %d attempts: %s", MOST_ATTEMPTS, problem
-            )
+            if not is_known:
+                _log.error(
+                    "%s: a message is dropped after %d attempts: %s", name, MOST_ATTEMPTS, problem
+                )
             self.results["dropped"] += 1
             self._take(state, now, pause_s)
 
@@ -163,18 +185,22 @@ class Sender:
             epoch_s,
             self._began,
         )
-        body = message(hook.form, self._taken, snapshot.decision, facts)
-        headers = {"Content-Type": "application/json"}
-        if hook.secret is not None:
-            headers |= signature(hook.secret, epoch_s, body)
         try:
             async with asyncio.timeout(DEADLINE_S):
-                status = await hook.post(body, headers)
+                for body in hook.write(self._taken, snapshot.decision, facts):
+                    headers = {"Content-Type": "application/json"}
+                    if hook.secret is not None:
+                        headers |= signature(hook.secret, epoch_s, body)
+                    status = await hook.post(body, headers)
+                    if not 200 <= status < 300:
+                        return f"the receiver answers {status}"
         except ssl.SSLError as error:
             # The whole text would name the host, and the URL is a secret.
             return f"TLS failed: {error.reason}"
+        except NotAllowedError:
+            raise
         except (OSError, HttpError) as error:
             return failure_of(error, DEADLINE_S)
         except ValueError:
             return "the host in the URL is not valid"
-        return "" if 200 <= status < 300 else f"the receiver answers {status}"
+        return ""

@@ -7,6 +7,8 @@ machine's network.
 """
 
 import json
+import os
+import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -95,8 +97,21 @@ class Image:
 
 def first_in(namespace: "subprocess.Popen[bytes]") -> int:
     """The first process that an unshare has started in its pid namespace."""
-    children = Path(f"/proc/{namespace.pid}/task/{namespace.pid}/children").read_text()
-    return int(children.split()[0])
+    return _children(namespace)[0]
+
+
+def end(namespace: "subprocess.Popen[bytes]") -> None:
+    """Kill an unshare and its namespace: a change of the user undoes its --kill-child."""
+    if namespace.poll() is None:
+        for each in _children(namespace):
+            os.kill(each, signal.SIGKILL)
+    namespace.kill()
+    namespace.wait()
+
+
+def _children(namespace: "subprocess.Popen[bytes]") -> list[int]:
+    listed = Path(f"/proc/{namespace.pid}/task/{namespace.pid}/children").read_text()
+    return [int(each) for each in listed.split()]
 
 
 class Buildah:

@@ -8,6 +8,7 @@ would share their ports, so each gets others by its settings.
 
 import base64
 import os
+import re
 import sys
 import sysconfig
 from dataclasses import dataclass
@@ -49,7 +50,7 @@ class Pod:
         assert may["readOnlyRootFilesystem"]
         assert not may["allowPrivilegeEscalation"]
         assert {"drop": ["ALL"]} == may["capabilities"]
-        assert not container.keys() & {"command", "env", "workingDir"}, "not covered here"
+        assert not container.keys() & {"command", "workingDir"}, "not covered here"
         mounts = {
             each["mountPath"]: self._volume(named(spec["volumes"], each["name"]))
             for each in container["volumeMounts"]
@@ -88,7 +89,28 @@ class Pod:
             (reference,) = each.values()
             files = self._files(kind, reference["name"])
             variables |= {key: value.decode() for key, value in files.items()}
+        for each in container.get("env", []):
+            if "valueFrom" in each:
+                _, field = each["valueFrom"]["fieldRef"]["fieldPath"].split(".")
+                variables[each["name"]] = self.resource["metadata"][field]
+            else:
+                known = re.compile(r"\$\((\w+)\)")
+                variables[each["name"]] = known.sub(lambda it: variables[it[1]], each["value"])
         return variables
+
+    def _projected(self, sources: list[Resource]) -> dict[str, bytes]:
+        files: dict[str, bytes] = {}
+        for each in sources:
+            if token := each.get("serviceAccountToken"):
+                account = self.resource["spec"]["serviceAccountName"]
+                files[token["path"]] = self.server.token(
+                    account, self.resource, token["expirationSeconds"]
+                )
+            elif "configMap" in each:
+                there = self._files("ConfigMap", each["configMap"]["name"])
+                items = each["configMap"]["items"]
+                files |= {item["path"]: there[item["key"]] for item in items}
+        return files
 
     def _volume(self, volume: Resource) -> Path:
         """Its folder, as the kubelet makes it; containers of a pod share it."""
@@ -108,6 +130,12 @@ class Pod:
                     file.chmod(source["defaultMode"])
                     os.chown(file, 0, group)
                 return folder
+        if "projected" in volume:
+            MountedSecret(folder).holds(**self._projected(volume["projected"]["sources"]))
+            for file in folder.glob("..?*/*"):
+                file.chmod(0o640)
+                os.chown(file, 0, group)
+            return folder
         folder.mkdir()
         folder.chmod(0o777 if "emptyDir" in volume else 0o2770)
         os.chown(folder, 0, group)

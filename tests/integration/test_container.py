@@ -17,7 +17,7 @@ import pytest
 from kafka_lab.ports import Ports
 from sidecar import __version__
 from sidecar.cli.callback.jar import NAME, callback_jar
-from tests.integration.container import REVISION, Image, built, first_in
+from tests.integration.container import REVISION, Image, built, end, first_in
 from tests.integration.debian import DEBIANS_PYTHON, debian, wheels
 from tests.support.background import bootstrap, running
 from tests.support.daemon import Daemon
@@ -164,8 +164,7 @@ def test_it_watches_a_cluster_and_is_healthy_until_it_is_stopped(
             os.kill(first_in(process), signal.SIGTERM)
             assert 0 == process.wait(SEEN_S), log.read_text()
         finally:
-            process.kill()
-            process.wait()
+            end(process)
         ill = image.start_and_wait(health, environ)
         assert 1 == ill.returncode
         assert ill.stdout.startswith(f"http://{address} Connection refused: nothing listens there")

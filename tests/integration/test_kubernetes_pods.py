@@ -31,7 +31,7 @@ from tests.deploy.helm.rendered import (
 )
 from tests.deploy.kubernetes.api_server import ApiServer, api_server
 from tests.deploy.kubernetes.schemas import strimzi_crd
-from tests.integration.container import first_in
+from tests.integration.container import end, first_in
 from tests.integration.pods import Pod
 from tests.support.client_quotas import quotas_of, under
 from tests.support.command import run
@@ -122,8 +122,7 @@ def running(pod: Pod, folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
     try:
         yield process
     finally:
-        process.kill()
-        process.wait()
+        end(process)
 
 
 async def sees_and_ends(pod: Pod, listens: Mapping[int, str], folder: Path) -> None:
@@ -230,6 +229,65 @@ async def test_the_patched_pod_copies_the_jar_and_sees_the_broker(
     copied = pod.folder / "throttle-sidecar-callback" / NAME
     assert callback_jar().read_bytes() == copied.read_bytes()
     await sees_and_ends(pod, listens, tmp_path)
+
+
+@pytest.mark.parametrize("may", [True, False], ids=["with the Role", "without it"])
+async def test_the_pod_has_events_of_the_throttle(
+    kubernetes: ApiServer,
+    secure_kafka: SecureKafka,
+    namespace: str,
+    listens: Mapping[int, str],
+    *,
+    may: bool,
+    tmp_path: Path,
+) -> None:
+    """They are where kubectl looks; without the right, the log says so, and the throttle stays."""
+    listener, way = OF_CLUSTER["SCRAM over TLS"]
+    own = {
+        "bootstrapServers": secure_kafka.cluster.bootstrap_of(listener),
+        "limit": {"minAvailableRatio": 0.9999},
+        "kubernetesEvents": True,
+        "settings": {"SIDECAR_KUBERNETES_URL": str(kubernetes.client.base_url)},
+    }
+    # A controller puts it into each namespace.
+    ca = (kubernetes.folder / "ca.pem").read_text()
+    kubernetes.create(core("ConfigMap", "kube-root-ca.crt", data={"ca.crt": ca}), namespace)
+    values = merged(merged(way, own), merged(TOKEN, on(listens)))
+    kubernetes.helm(namespace, "install", CHART, values=values)
+    if not may:
+        binding = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding"}
+        await kubernetes.remove({**binding, "metadata": {"name": OURS}}, namespace)
+    deployment = kubernetes.get("apps/v1", "Deployment", OURS, namespace)
+    pod = pod_of(kubernetes, deployment, namespace, tmp_path)
+    log = tmp_path / "log"
+
+    def events() -> list[tuple[str, str, str]]:
+        assert process.poll() is None, log.read_text()
+        return sorted(
+            (each["type"], each["reason"], each["source"]["component"])
+            for each in kubernetes.events(pod.resource)
+        )
+
+    throttled = ("Warning", "KafkaProducersThrottled", OURS)
+    async with httpx.AsyncClient(base_url=f"http://{listens[7070]}", timeout=SEEN_S) as api:
+        with running(pod, tmp_path) as process:
+            if may:
+                await seen("an event of the throttle", events, lambda them: [throttled] == them)
+                override = {"factor": 1.0, "reason": "a test", "duration": "PT1M"}
+                allowed = {"Authorization": "Bearer t0k3n"}
+                answer = await api.put("/v1/override", json=override, headers=allowed)
+                assert answer.is_success, answer.text
+                released = ("Normal", "KafkaProducersThrottled", OURS)
+                overridden = ("Warning", "KafkaThrottleOverride", OURS)
+                three = [released, throttled, overridden]
+                await seen("events of the override", events, lambda them: three == them)
+            else:
+                needs = "bind a Role with the verb create on the resource events"
+                await seen("what to grant", log.read_text, lambda text: needs in text)
+                assert 0.0 == (await api.get("/v1/throttle-factor")).json()["factor"]
+                metrics = (await api.get(f"http://{listens[7071]}/metrics")).text
+                assert 'kafka_throttle_kubernetes_events_total{result="failed"} 1.0' in metrics
+                assert [] == events()
 
 
 KEY = "producer_byte_rate"

@@ -1,28 +1,37 @@
 """``make release``: all of it, twice, from one commit in two folders, without a registry."""
 
+import asyncio
 import hashlib
 import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
+from kafka_lab.ports import Ports
 from sidecar import __version__
-from tests.integration.container import Buildah
+from tests.integration.container import Buildah, Image, end, first_in
 from tests.integration.debian import ROOT, debian, wheels
+from tests.support.waiting import SEEN_S, seen
 
 pytestmark = pytest.mark.timeout(3600)
 
 URL = "https://git.example.org/team/throttle-sidecar"
 MACHINES = {"amd64": ("x86_64", 62), "arm64": ("aarch64", 183)}
 """Platform -> Python's name, and the number that ELF has for it."""
+
+EMULATED_S = 300.0
+"""How long an emulated program may take that takes a second on its own machine."""
 
 
 def git(folder: Path, *words: str) -> str:
@@ -151,33 +160,83 @@ def test_the_chart_is_one_that_helm_reads(dist: Path) -> None:
     assert rendered[0] == rendered[1]
 
 
-def test_the_image_has_each_platforms_own_programs(dist: Path, tmp_path: Path) -> None:
-    """Python, its libraries and the packages are the platform's, though none of them was run."""
-    shutil.unpack_archive(dist / f"throttle-sidecar-{__version__}.oci.tar", tmp_path, filter="data")
+def images(dist: Path, folder: Path) -> Iterator[tuple[str, dict[str, Any], Path]]:
+    """Yields the architecture, the configuration and the only layer of each image."""
+    shutil.unpack_archive(dist / f"throttle-sidecar-{__version__}.oci.tar", folder, filter="data")
 
     def blob(descriptor: dict[str, str]) -> Path:
-        return tmp_path / "blobs" / descriptor["digest"].replace(":", "/")
+        return folder / "blobs" / descriptor["digest"].replace(":", "/")
 
-    (index,) = json.loads((tmp_path / "index.json").read_text())["manifests"]
-    images = json.loads(blob(index).read_text())["manifests"]
-    assert list(MACHINES) == [image["platform"]["architecture"] for image in images]
-    for image in images:
+    (index,) = json.loads((folder / "index.json").read_text())["manifests"]
+    for image in json.loads(blob(index).read_text())["manifests"]:
         manifest = json.loads(blob(image).read_text())
         config = json.loads(blob(manifest["config"]).read_text())["config"]
+        (layer,) = manifest["layers"]
+        yield image["platform"]["architecture"], config, blob(layer)
+
+
+def test_the_image_has_each_platforms_own_programs(dist: Path, tmp_path: Path) -> None:
+    """Python, its libraries and the packages are the platform's."""
+    found = list(images(dist, tmp_path))
+    assert list(MACHINES) == [architecture for architecture, _, _ in found]
+    for architecture, config, layer in found:
         assert ("10001:10001", URL) == (
             config["User"],
             config["Labels"]["org.opencontainers.image.source"],
         )
-        (layer,) = manifest["layers"]
-        expected = MACHINES[image["platform"]["architecture"]][1]
-        found = set()
-        with tarfile.open(blob(layer)) as files:
+        machines = set()
+        with tarfile.open(layer) as files:
             for member in files:
                 if member.isfile() and (content := files.extractfile(member)) is not None:
                     head = content.read(20)
                     if head[:4] == b"\x7fELF":
-                        found.add(head[18])
-        assert {expected} == found
+                        machines.add(head[18])
+        assert {MACHINES[architecture][1]} == machines
+
+
+def started(command: list[str], log: Path) -> "subprocess.Popen[bytes]":
+    with log.open("wb") as output:
+        return subprocess.Popen(command, stdout=output, stderr=output)
+
+
+async def test_the_image_for_arm64_starts(dist: Path, tmp_path: Path) -> None:
+    """Emulated, as hardened as test_container.py: it serves its API, and ends when told to."""
+    emulator = shutil.which("qemu-aarch64-static")
+    assert emulator is not None, "tools/prerequisites qemu-aarch64-static"
+    _, config, layer = next(each for each in images(dist, tmp_path) if each[0] == "arm64")
+    root = tmp_path / "root"
+    with tarfile.open(layer) as files:
+        files.extractall(root, filter="tar")
+    shutil.copy(emulator, root / "emulator")
+    folder = "/opt/throttle-sidecar/bin"
+    words = ["/emulator", f"{folder}/python", f"{folder}/throttle-sidecar", *config["Cmd"]]
+    with Ports() as ports:
+        port = ports.reserve()
+    environ = {
+        "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": "127.0.0.1:1",
+        "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_RATIO": "0.1",
+        "SIDECAR_HTTP_LISTEN": f"127.0.0.1:{port}",
+    }
+    log = tmp_path / "log"
+    process = started(Image(root, config).command(words, environ), log)
+    try:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=SEEN_S) as api:
+
+            async def decision() -> Any:
+                assert process.poll() is None, log.read_text()
+                try:
+                    return (await api.get("/v1/throttle-factor")).json()
+                except httpx.TransportError:
+                    return {"reason": ""}
+
+            refused = "127.0.0.1:1: connection refused"
+            await seen(
+                "a refused poll", decision, lambda shown: refused in shown["reason"], EMULATED_S
+            )
+        os.kill(first_in(process), signal.SIGTERM)
+        assert 0 == await asyncio.to_thread(process.wait, EMULATED_S), log.read_text()
+    finally:
+        end(process)
 
 
 def test_the_same_commit_gives_the_same_bytes(dist: Path, buildah: Buildah, tmp_path: Path) -> None:

@@ -62,6 +62,7 @@ _SEVERAL = {
     "replicas": 3,
     "state": {"volumeClaim": False},
     "podDisruptionBudget": {"enabled": True},
+    "kubernetesEvents": True,
     "networkPolicy": {"enabled": True},
     "serviceAccount": {"annotations": {"a": "b"}},
     "priorityClassName": "high",

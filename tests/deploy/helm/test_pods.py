@@ -9,6 +9,7 @@ from sidecar.settings import HostPort, Settings, load
 from tests.deploy.helm.rendered import (
     BESIDE_BROKER,
     FULL,
+    NAMESPACE,
     PER_CLUSTER,
     ROOT,
     STRIMZI,
@@ -244,6 +245,30 @@ def test_it_has_nothing_of_kubernetes(name: str) -> None:
     assert not account["automountServiceAccountToken"]
     assert not pod["automountServiceAccountToken"]
     assert not pod["enableServiceLinks"]
+
+
+def test_for_events_it_has_a_token_and_one_right() -> None:
+    """The Role is its account's; the daemon takes the pod's name; other pods get no token."""
+    found = render(merged(FULL["per-cluster, full"], {"serviceAccount": {"name": "sa"}}))
+    binding, role = one(found, "RoleBinding"), one(found, "Role")
+    assert role["metadata"]["name"] == binding["roleRef"]["name"]
+    assert [("ServiceAccount", "sa", NAMESPACE)] == [
+        (each["kind"], each["name"], each["namespace"]) for each in binding["subjects"]
+    ]
+    assert pod_of(found)["automountServiceAccountToken"]
+    assert not one(found, "ServiceAccount")["automountServiceAccountToken"]
+    *fields, written = sidecar_of(found)["env"]
+    pod = {f"POD_{key.upper()}": key for key in ("namespace", "name", "uid")}
+    assert {key: f"metadata.{path}" for key, path in pod.items()} == {
+        each["name"]: each["valueFrom"]["fieldRef"]["fieldPath"] for each in fields
+    }
+    value = written["value"]
+    for key, path in pod.items():
+        value = value.replace(f"$({key})", path)
+    settings = load(environ={"SIDECAR_STORAGE_CHECK_INTERVAL": "0s", written["name"]: value})
+    assert "namespace/name/uid" == settings.settings.kubernetes_pod
+    after = hooks(merged(FULL["per-cluster, client-quotas"], {"kubernetesEvents": True}))
+    assert not one(after, "Job")["spec"]["template"]["spec"]["automountServiceAccountToken"]
 
 
 def test_without_an_account_of_its_own_it_has_the_default() -> None:

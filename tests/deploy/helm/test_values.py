@@ -299,6 +299,9 @@ EFFECTS: Mapping[str, Effect] = {
     "serviceAccount.annotations": Effect(
         {"a": "b"}, "ServiceAccount", "metadata annotations a", "b"
     ),
+    "kubernetesEvents": Effect(
+        True, "Role", "rules 0", {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]}
+    ),
     "podLabels": Effect({"a": "b"}, "Deployment", "spec template metadata labels a", "b"),
     "podAnnotations": Effect({"a": "b"}, "Deployment", "spec template metadata annotations a", "b"),
     "podDisruptionBudget.enabled": Effect(
@@ -329,6 +332,13 @@ EFFECTS: Mapping[str, Effect] = {
         [PEER], "NetworkPolicy", "spec ingress 1 from", [PEER], POLICY
     ),
     "networkPolicy.dns": Effect([PEER], "NetworkPolicy", "spec egress 1 to", [PEER], POLICY),
+    "networkPolicy.apiServer": Effect(
+        [PEER],
+        "NetworkPolicy",
+        "spec egress 2 to",
+        [PEER],
+        merged(POLICY, given("kubernetesEvents", True)),
+    ),
     "networkPolicy.extraEgress": Effect([EGRESS], "NetworkPolicy", "spec egress 2", EGRESS, POLICY),
 }
 
@@ -446,6 +456,7 @@ CONTRADICTIONS: Mapping[str, Values] = {
     "settings.SIDECAR_KAFKA_ADMIN_SASL_PASSWORD is secret": given(
         "settings.SIDECAR_KAFKA_ADMIN_SASL_PASSWORD", "x"
     ),
+    "kubernetesEvents is for mode per-cluster": given("kubernetesEvents", True, BESIDE_BROKER),
     "enforcement is none, but the patch of mode beside-broker adds": given(
         "enforcement", "none", BESIDE_BROKER
     ),

@@ -90,6 +90,24 @@ class ApiServer:
         answer = self.client.get(path)
         return None if answer.status_code == httpx.codes.NOT_FOUND else dict(answer.json())
 
+    def token(self, account: str, pod: Resource, lasts_s: int) -> bytes:
+        """A token of a service account for a pod, as the kubelet asks for it."""
+        its = pod["metadata"]
+        bound = {"apiVersion": "v1", "kind": "Pod", "name": its["name"], "uid": its["uid"]}
+        folder = self._folder("v1", "ServiceAccount", its["namespace"])
+        request = {"spec": {"expirationSeconds": lasts_s, "boundObjectRef": bound}}
+        answer = _taken(self.client.post(f"{folder}/{account}/token", json=request))
+        return str(answer["status"]["token"]).encode()
+
+    def events(self, pod: Resource) -> list[Resource]:
+        """What "kubectl describe pod" lists, by its selector."""
+        its = pod["metadata"]
+        about = {"name": its["name"], "namespace": its["namespace"], "uid": its["uid"]}
+        selector = ",".join(f"involvedObject.{key}={value}" for key, value in about.items())
+        folder = self._folder("v1", "Event", its["namespace"])
+        answer = self.client.get(folder, params={"fieldSelector": selector})
+        return list(answer.raise_for_status().json()["items"])
+
     def complete(self, job: Resource, namespace: str) -> None:
         """Let a Job have succeeded, as its controller does after its pod."""
         now = job["metadata"]["creationTimestamp"]
@@ -216,7 +234,7 @@ def _server(folder: Path, etcd: int, port: int) -> list[str]:
         f"--tls-cert-file={folder / 'certificate.pem'}",
         f"--tls-private-key-file={folder / 'key.pem'}",
         f"--token-auth-file={folder / 'tokens.csv'}",
-        "--authorization-mode=AlwaysAllow",
+        "--authorization-mode=RBAC",
         "--enable-admission-plugins=PodSecurity",
         # What removes its finalizer from a volume claim is a controller.
         "--disable-admission-plugins=StorageObjectInUseProtection",

@@ -209,13 +209,14 @@ def pod(found: list[Resource], kind: str = "Deployment") -> Resource:
 def test_pod_security_admits_the_pod(
     kubernetes: ApiServer, namespace: str, release: Release, name: str
 ) -> None:
-    """By the profile "restricted"; the pod has the chart's account, and no token."""
+    """By the profile "restricted"; the pod has the chart's account, and a token only for events."""
     found = render(FULL[name])
     account = one(found, "ServiceAccount")
     kubernetes.create(account, namespace)
     admitted = kubernetes.create(pod(found), namespace)["spec"]
     assert account["metadata"]["name"] == admitted["serviceAccountName"]
-    assert not any("projected" in each for each in admitted["volumes"])
+    has_token = any("projected" in each for each in admitted["volumes"])
+    assert FULL[name].get("kubernetesEvents", False) == has_token
 
 
 def test_pod_security_admits_the_pod_of_an_uninstallation(

@@ -94,6 +94,8 @@ def test_the_defaults_are_the_documented_ones() -> None:
         "history_max_bytes": 1 << 30,
         "platform": "auto",
         "runbooks_url": "http://127.0.0.1:7070/runbooks/",
+        "kubernetes_pod": None,
+        "kubernetes_url": "https://kubernetes.default.svc/",
         "log_format": "text",
         "log_level": "info",
     }
@@ -175,6 +177,7 @@ ROWS = [
         "https://a.org/books/",
         "/books",
     ),
+    ("SIDECAR_KUBERNETES_POD", "kubernetes_pod", "kafka/a-0/u-1", "kafka/a-0/u-1", "/a-0/"),
     ("SIDECAR_LOG_FORMAT", "log_format", "json", "json", "yaml"),
     ("SIDECAR_LOG_LEVEL", "log_level", "DEBUG", "debug", "trace"),
 ]

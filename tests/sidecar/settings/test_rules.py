@@ -87,11 +87,15 @@ def test_client_quotas_are_set_by_one_part_and_for_all() -> None:
         "quotas",
     ] == list(problems)
     aiven: dict[str, object] = {"aiven_project": "a", "aiven_url": "http://a:1/"}
+    aiven["kubernetes_url"] = "http://k/"
     _, problems = checked(*limit, *aiven, **limit, **aiven)
     assert {
         "AIVEN_PROJECT: needs SIDECAR_AIVEN_SERVICE",
         "AIVEN_PROJECT: has no effect without client-quotas in SIDECAR_ENFORCEMENT",
-        "AIVEN_URL: needs https, since the token would be sent unencrypted",
+        *(
+            f"{name}_URL: needs https, since the token would be sent unencrypted"
+            for name in ("AIVEN", "KUBERNETES")
+        ),
     } == set(problems)
     alone, problems = checked(*limit, "enforcement", **limit, enforcement="client-quotas")
     assert () == problems

@@ -11,7 +11,7 @@ from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory, Override
 from sidecar.throttle.readers import ReaderCounts
 from sidecar.throttle.rules import Rules
-from sidecar.webhook.messages import Condition, Facts, State, message, signature
+from sidecar.webhook.messages import Condition, Facts, State, message, pod_events, signature
 from tests.support.scripted import LIMIT, reading, whole
 
 URL = "https://runbooks.example/"
@@ -101,6 +101,47 @@ def test_slack_gets_what_changed() -> None:
         State(State.of(SET).conditions, Override(0.1, "", 0.0, 60.0)), SET
     )
     assert text(FREE, BLIND, facts(cluster=None)).startswith("Kafka: the sidecar can't see")
+
+
+def events(before: State, decision: Decision, **known: Any) -> list[Any]:
+    pod = f"kafka/sidecar-0/{known.pop('uid', 'u1')}"
+    return [json.loads(each) for each in pod_events(pod, before, decision, facts(**known))]
+
+
+def test_kubernetes_gets_an_event_of_the_pod_for_each_change() -> None:
+    """It is a warning when a condition begins, at that time, and normal when it ends."""
+    throttled, stopped = events(FREE, STOPPED, began={Condition.THROTTLED: 1_699_999_990.5})
+    about = {"kind": "Pod", "namespace": "kafka", "name": "sidecar-0", "uid": "u1"}
+    assert about == {key: throttled["involvedObject"][key] for key in about}
+    assert "kafka" == throttled["metadata"]["namespace"]
+    assert "2023-11-14T22:13:10.500+00:00" == throttled["firstTimestamp"]
+    assert f"producers are throttled: the factor is 0 ({STOPPED.reason})" == throttled["message"]
+    assert ("Warning", "KafkaStopLineReached") == (stopped["type"], stopped["reason"])
+    (ended,) = events(State.of(STOPPED), FULL)
+    assert ("Normal", "KafkaStopLineReached") == (ended["type"], ended["reason"])
+    long = Decision(1.0, Source.FALLBACK, "é" * 2000)
+    assert 1023 <= len(events(FREE, long)[0]["message"].encode()) <= 1024
+
+
+def test_an_event_that_is_sent_again_has_the_same_name() -> None:
+    """Every other change has another name: the end, another pod, time or factor."""
+    began = {Condition.OVERRIDE: 1.0}
+    other = Decision(0.1, Source.OVERRIDE, "", override=Override(0.1, "", 0.0, 60.0))
+    changes = [
+        events(FREE, SET, began=began),
+        events(State.of(SET), ROOM, began=began),
+        events(FREE, SET, began=began, uid="u2"),
+        events(FREE, SET, began={Condition.OVERRIDE: 2.0}),
+        events(State.of(SET), other, began=began),
+    ]
+    names = [each["metadata"]["name"] for change in changes for each in change if _is_set(each)]
+    assert len(changes) == len(set(names)) == len(names)
+    later = events(FREE, SET, began=began, readers=0)
+    assert names[0] in {each["metadata"]["name"] for each in later}
+
+
+def _is_set(event: Any) -> bool:
+    return bool(event["reason"] == Condition.OVERRIDE)
 
 
 def test_without_a_reader_nobody_is_throttled() -> None:

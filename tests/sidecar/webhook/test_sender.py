@@ -21,13 +21,13 @@ from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.control.persistence import Persistence
 from sidecar.control.tokens import Tokens
 from sidecar.errors import SettingsError
-from sidecar.settings import load
+from sidecar.settings import Settings, load, secret_files
 from sidecar.settings.values import WebhookFormat
-from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.decision import Decision, VolumeLimit
 from sidecar.throttle.rules import Rules
 from sidecar.webhook.capability import WebhookCapability, prepare
-from sidecar.webhook.messages import signature
-from sidecar.webhook.sender import MOST_ATTEMPTS, Hook, Sender
+from sidecar.webhook.messages import Facts, State, message, signature
+from sidecar.webhook.sender import MOST_ATTEMPTS, Hook, NotAllowedError, Sender
 from tests.support.raw_server import raw_server
 from tests.support.scripted import LIMIT, reading, whole
 from tests.support.waiting import SEEN_S, seen
@@ -45,7 +45,11 @@ class Scene:
         self.got: list[tuple[float, Any]] = []
         self.tries = 0
         self.answer: int | Exception = 200
-        hook = Hook(form, INTERVAL_S, "https://r/", None, self._post)
+
+        def write(before: State, decision: Decision, facts: Facts) -> list[bytes]:
+            return [message(form, before, decision, facts)]
+
+        hook = Hook(write, form == "alertmanager", INTERVAL_S, "https://r/", None, self._post)
         self.sender = Sender(hook, self.board, lambda at: at)
 
     async def _post(self, body: bytes, _headers: Mapping[str, str]) -> int:
@@ -162,6 +166,32 @@ async def test_attempts_end(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.looptime
+async def test_a_missing_right_is_logged_once_and_tried_rarely(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Also if the state is dropped and another follows; after the right is granted, it is used."""
+    caplog.set_level(logging.INFO)
+    async with scene() as world:
+        world.sees(900)
+        await world.at(60)
+        world.answer = 503
+        world.sees(50)
+        await world.at(62)
+        world.answer = NotAllowedError("grant it")
+        for minute in range(200):
+            world.sees(50 if minute < 130 else 900)
+            await world.at(60 + 60 * minute)
+        assert 20 < world.tries <= 2 + 200 / 5
+        lines = [each for each in caplog.messages if each.startswith("webhook")]
+        again = "webhook: a message was not taken, and is sent again: "
+        assert [f"{again}the receiver answers 503", f"{again}grant it"] == lines
+        world.answer = 200
+        await world.at(15_000)
+        assert "webhook: messages are taken again" == caplog.messages[-1]
+        assert world.sender.results["failed"] == world.tries - len(world.texts)
+
+
+@pytest.mark.looptime
 async def test_alertmanager_hears_of_an_alert_while_it_lasts() -> None:
     """Each minute, since it would end it otherwise; news does not wait for that."""
     async with scene("alertmanager") as world:
@@ -200,7 +230,10 @@ def webhook(
         "SIDECAR_WEBHOOK_INTERVAL": "PT0.001S",
         "SIDECAR_WEBHOOK_SECRET_FILE": str(folder / "secret"),
     }
+    return built(load(environ=environ).settings, board, epoch_s)
 
+
+def built(settings: Settings, board: Board, epoch_s: float = 1_700_000_000.0) -> WebhookCapability:
     async def persist() -> Persistence:
         return Persistence.NONE
 
@@ -212,7 +245,7 @@ def webhook(
         None,
         CapabilityFailures(["webhook"]),
     )
-    capability = prepare(load(environ=environ).settings)(services)
+    capability = prepare(settings)(services)
     assert isinstance(capability, WebhookCapability)
     return capability
 
@@ -261,6 +294,39 @@ def test_a_wrong_url_is_never_shown(url: str) -> None:
         load(environ={"SIDECAR_STORAGE_CHECK_INTERVAL": "0s", "SIDECAR_WEBHOOK_URL": url})
     assert "SIDECAR_WEBHOOK_URL" in str(raised.value)
     assert "s3cr3t" not in str(raised.value)
+
+
+async def test_the_url_may_be_in_a_file_that_changes(tmp_path: Path) -> None:
+    """A wrong one changes nothing, and is not shown; it is the file or the setting, not both."""
+    file = tmp_path / "url"
+    environ = {"SIDECAR_STORAGE_CHECK_INTERVAL": "0s", "SIDECAR_WEBHOOK_URL_FILE": str(file)}
+    environ["SIDECAR_WEBHOOK_INTERVAL"] = "PT0.001S"
+    settings = load(environ=environ).settings
+    assert file in secret_files(settings)
+    paths: asyncio.Queue[str] = asyncio.Queue()
+
+    async def receive(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await paths.put((await reader.readline()).decode().split()[1])
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        await writer.drain()
+
+    board = Board(VolumeLimit(Rules(LIMIT, 300.0), 1.0), asyncio.get_running_loop().time)
+    async with asyncio.timeout(SEEN_S), raw_server(receive) as address:
+        file.write_text(f"http://{address}/one\n")
+        capability = built(settings, board)
+        (send,) = capability.tasks().values()
+        task = asyncio.create_task(send())
+        for path, available in (("/one", 50), ("/two", 900)):
+            file.write_text(f"http://{address}{path}")
+            capability.reload(settings)()
+            board.observe(whole(board.now(), reading(board.now(), 1, available)))
+            assert path == await paths.get()
+        task.cancel()
+    file.write_text("s3cr3t")
+    with pytest.raises(SettingsError, match=r"the URL in the webhook's file .*/url is not an addr"):
+        capability.reload(settings)
+    with pytest.raises(SettingsError, match="URL_FILE: remove it, or SIDECAR_WEBHOOK_URL"):
+        load(environ={**environ, "SIDECAR_WEBHOOK_URL": "http://x"})
 
 
 def test_a_secret_needs_a_url(tmp_path: Path) -> None:

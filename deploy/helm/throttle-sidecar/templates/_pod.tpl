@@ -70,8 +70,6 @@ imagePullSecrets:
 {{/* The parts that the pod of the Deployment and that of the uninstallation have in common. */}}
 {{- define "throttle-sidecar.podSettings" -}}
 serviceAccountName: {{ include "throttle-sidecar.serviceAccountName" . }}
-# The sidecar asks Kafka, never Kubernetes.
-automountServiceAccountToken: false
 # The variables of a Service called sidecar-something would be taken for settings.
 enableServiceLinks: false
 {{- with include "throttle-sidecar.pullSecrets" . }}

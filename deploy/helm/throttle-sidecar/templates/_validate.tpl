@@ -34,6 +34,9 @@
 {{- end -}}
 
 {{- $enforcement := $settings.SIDECAR_ENFORCEMENT -}}
+{{- if and $beside .Values.kubernetesEvents -}}
+{{- fail "kubernetesEvents is for mode per-cluster, since beside a broker the service account is the broker's: set kubernetesEvents=false" -}}
+{{- end -}}
 {{- if and $beside (ne $enforcement "callback") -}}
 {{- fail (printf "enforcement is %s, but the patch of mode beside-broker adds the quota callback: set mode=per-cluster" $enforcement) -}}
 {{- end -}}
