@@ -35,8 +35,8 @@ _NO_TOPICS: Final = b"\x01\x00"
 _TOTAL: Final = b"\0total%d "
 _AVAILABLE: Final = b"\0avail%d "
 
-_ANSWERS: Final = 4096
-"""How many answers are kept: those of three sidecars near a limit, for more than a validity."""
+_ANSWERS: Final = 1024
+"""How many answers are kept: those of three sidecars near a limit, for two minutes."""
 
 Spoil = Callable[[bytes], bytes]
 """What a broker sends in place of an answer."""
