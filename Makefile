@@ -32,7 +32,7 @@ JAVA_TESTED := $(CALLBACK)/target/kafka-3.3.2/.tested
 CLIENTS_INSTALLED := .cache/clients/.installed
 MVN := mvn --quiet --batch-mode --file $(CALLBACK)
 
-.PHONY: demo demo-pipeline chaos stop-line test test-all check lint unit unit-all brokers spark spark-all others kubernetes demos java java-all jar dist release image arithmetic mutate simulate situations bench bench-enforcement bench-mutations bench-producer-ids bench-callback bench-clients bench-pipeline bench-pipeline-cluster bench-slope lock clean tools-demo tools-test tools-clients tools-kubernetes tools-test-all chart-files docs
+.PHONY: demo demo-pipeline chaos stop-line test test-all check lint unit unit-all brokers spark spark-all others kubernetes demos java java-all jar dist release image arithmetic mutate simulate situations bench bench-enforcement bench-mutations bench-no-jar bench-producer-ids bench-callback bench-clients bench-pipeline bench-pipeline-cluster bench-slope lock clean tools-demo tools-test tools-clients tools-kubernetes tools-test-all chart-files docs
 
 # Packages and jar side by side: both wait for downloads.
 demo: tools-demo
@@ -218,6 +218,11 @@ bench-producer-ids: tools-demo $(INSTALLED) $(JAR)
 # 8 GB. MINUTES=3 of each, ARMS=slope.
 bench-slope: tools-demo $(INSTALLED) $(JAR)
 	$(BIN)/python -m benchmarks.slope $(MEASURED) $(if $(MINUTES),--seconds $$(($(MINUTES) * 60)))
+
+# A throttle by client quotas on stock brokers, beside the callback and Strimzi's plugin: 90 minutes, 10 GB.
+# PART=soft ARMS=client-quotas SECONDS=130 RESULTS=/tmp/try OUT=/tmp/try.md tries it, in 4 minutes.
+bench-no-jar: tools-demo $(INSTALLED) $(JAR)
+	$(BIN)/python -m benchmarks.no_jar $(MEASURED)
 
 # The pipeline beside a bare scan and its peers: 8 minutes, on a machine that does nothing else.
 bench-pipeline: tools-demo $(INSTALLED)

@@ -15,10 +15,13 @@ from sidecar.client_quotas.plan import Ledger
 from sidecar.client_quotas.platform import KafkaQuotas
 from sidecar.client_quotas.retained import NAME, read_kept
 from sidecar.client_quotas.service import QuotaThrottle
+from sidecar.client_quotas.written import Written
 from sidecar.control.board import Board
 from sidecar.control.capability import Block, Build, Capability, Services, Task
 from sidecar.control.known_cluster import in_known_cluster
 from sidecar.formats.quantities import format_size
+from sidecar.requestlog.reader import LogReader
+from sidecar.requestlog.rejected import RejectedKind
 from sidecar.settings import KafkaAdmin, Settings
 from sidecar.throttle.decision import Source
 
@@ -26,6 +29,9 @@ _NAMED: Final = 5
 _CAN_NOT: Final = (
     "Client quotas refuse nobody and fall in steps, to {floor} a second for each quota on each "
     "broker: volumes fill further meanwhile."
+)
+_LOG: Final = (
+    "the request log of the broker beside this sidecar, and from other brokers' fill rates"
 )
 
 
@@ -59,7 +65,23 @@ class ClientQuotaCapability(Capability):
                 lowers,
                 services.is_observer,
                 Ledger(kept),
+                settings.broker_id,
             )
+            if lowers and services.request_log is not None:
+                self._read(services, services.request_log, self._throttle)
+
+    def _read(self, services: Services, log: LogReader, throttle: QuotaThrottle) -> None:
+        """Count what clients write. Fill rates do without the log, so it is not needed."""
+        board, written = self._board, Written()
+
+        def unread() -> tuple[int, int]:
+            counts = log.counts
+            rejected = sum(log.usage.rejected.values()) - log.usage.rejected[RejectedKind.OTHER]
+            dropped = counts.dropped_lines + counts.dropped_bytes + counts.dropped_files
+            return dropped + rejected, log.behind
+
+        throttle.written, throttle.unread = written, unread
+        services.subscribe(NAME, lambda line: written.count(line, board.now()), lambda: False)
 
     def tasks(self) -> Mapping[str, Task]:
         """The task that lowers and restores quotas."""
@@ -109,6 +131,9 @@ def _sentences(throttle: QuotaThrottle, board: Board, floor: int) -> Iterator[st
         )
     else:
         yield "No produce quota is lowered now."
+    if throttle.lowers:
+        source = _LOG if throttle.rates.is_logged else "the fill rates of brokers"
+        yield f"What clients write is known from {source}."
     if left := throttle.ledger.left:
         names = "; ".join(map(str, left[:_NAMED]))
         yield f"Left alone, because somebody else sets these quotas back: {names}."

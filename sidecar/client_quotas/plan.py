@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from sidecar.client_quotas.rates import Rates
 from sidecar.quotas.entities import DEFAULT, Entity
 from sidecar.quotas.kept_originals import Kept
 from sidecar.throttle.quota_steps import FIRST, STEP_S, Held, is_rung, next_quota
@@ -57,13 +58,13 @@ class Wanted:
         factor: the throttle factor, 0.0 to 1.0.
         floor: the lowest quota to set, bytes/s.
         now: steady seconds.
-        rate: the most that a client writes to one broker, bytes/s; None if it is not known.
+        rates: what clients write.
     """
 
     factor: float
     floor: float
     now: float
-    rate: float | None = None
+    rates: Rates = field(default_factory=Rates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ class Ledger:
                 planned.keep[entity] = current
             # Without a quota, clients write what they wrote before. With one, it bounds them.
             before = current.base if current.original is None else None
-            self._step(entity, current, planned, replace(wanted, rate=before))
+            self._step(entity, current, planned, wanted, before)
         if wanted.factor < 1.0:
             self._begin(found, planned, wanted)
         return planned
@@ -177,22 +178,23 @@ class Ledger:
 
     def _begin(self, found: Found, planned: Planned, wanted: Wanted) -> None:
         """Begin to lower the quotas that are still as they were."""
-        known = FIRST if wanted.rate is None else wanted.rate
         new = {entity: Kept(value, value) for entity, value in found.quotas.items()}
         if _ALL_OTHERS not in new and _ALL_USERS not in new:
-            new[_ALL_OTHERS] = Kept(None, known)
+            new[_ALL_OTHERS] = Kept(None, wanted.rates.of(_ALL_OTHERS) or FIRST)
         for entity, kept in new.items():
             if entity in self.kept or entity in planned.release or entity in self.left:
                 continue
             before = dict(planned.values)
-            self._step(entity, kept, planned, wanted)
+            self._step(entity, kept, planned, wanted, wanted.rates.of(entity))
             if planned.values != before:
                 self.kept[entity] = planned.keep[entity] = kept
 
-    def _step(self, entity: Entity, kept: Kept, planned: Planned, wanted: Wanted) -> None:
+    def _step(
+        self, entity: Entity, kept: Kept, planned: Planned, wanted: Wanted, rate: float | None
+    ) -> None:
         value, since = self.seen[entity]
         held = Held(kept.original, kept.base, value, since)
-        after = next_quota(held, wanted.factor, wanted.floor, wanted.now, wanted.rate)
+        after = next_quota(held, wanted.factor, wanted.floor, wanted.now, rate)
         if after == kept.original and (after != value or wanted.factor >= 1.0):
             planned.restore[entity] = after
         elif after is not None and after != value:

@@ -19,14 +19,15 @@ space, and restores 10 MB/s after 6 s.
 import asyncio
 import logging
 import math
-from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
 
 from sidecar.client_quotas.plan import Found, Ledger, Planned, Wanted, beginning
 from sidecar.client_quotas.platform import Outcomes, QuotaPlatform
+from sidecar.client_quotas.rates import Peak, Rates
 from sidecar.client_quotas.retained import retain
+from sidecar.client_quotas.written import Written
 from sidecar.control.board import Board
 from sidecar.quotas.entities import Entity
 from sidecar.throttle.decision import Source
@@ -42,9 +43,6 @@ _SPACING_S: Final = 1.0
 _PERSIST_S: Final = 5.0
 _WINDOW_S: Final = 10.0
 """Fill rates are taken over Kafka's quota window, so that a burst does not count as a rate."""
-_PEAK_S: Final = 900.0
-"""How long the fastest fill rate counts. Between two rounds of deleting old segments, five minutes
-by default, the fill rate is what is written."""
 
 
 @dataclass(slots=True)
@@ -59,6 +57,9 @@ class QuotaThrottle:
         lowers: whether quotas may be lowered; otherwise those of an earlier run are restored.
         is_wanted: whether this sidecar acts.
         ledger: what is known of the quotas.
+        broker_id: the broker beside this sidecar, if its id is known.
+        written: what clients write to that broker; None without a request log.
+        unread: returns how many lines and bytes of the log were lost, and how many wait.
         found: what was read last; None before the first read, or while others act.
         failure: why quotas can't be read or set; "" if they can.
         changed: how often a quota was changed.
@@ -71,10 +72,14 @@ class QuotaThrottle:
     lowers: bool
     is_wanted: Callable[[], bool]
     ledger: Ledger
+    broker_id: int | None = None
+    written: Written | None = None
+    unread: Callable[[], tuple[int, int]] = lambda: (0, 0)
     found: Found | None = field(default=None, init=False)
     failure: str = field(default="", init=False)
     changed: int = field(default=0, init=False)
-    _peaks: deque[tuple[float, float]] = field(default_factory=deque, init=False)
+    _fill: Peak = field(default_factory=Peak, init=False)
+    _others: Peak = field(default_factory=Peak, init=False)
     _started_at: float = field(init=False)
     _left: set[Entity] = field(default_factory=set, init=False)
 
@@ -82,9 +87,15 @@ class QuotaThrottle:
         self._started_at = self.board.now()
 
     @property
-    def rate(self) -> float | None:
-        """The most that any client wrote to one broker, as far as fill rates tell, bytes/s."""
-        return max((rate for _, rate in self._peaks), default=None)
+    def rates(self) -> Rates:
+        """The most that clients write to one broker."""
+        now = self.board.now()
+        logged = None if self.written is None else self.written.rates(now, *self.unread())
+        if logged is None:
+            fill = self._fill.highest(now)
+            return Rates(fill, fill, fill)
+        # Each broker has a request log of its own, and this sidecar reads one.
+        return logged.at_least(self._others.highest(now) or 0.0)
 
     @property
     def lowered(self) -> dict[Entity, float]:
@@ -101,21 +112,17 @@ class QuotaThrottle:
     def observe(self, memory: Memory) -> None:
         """Note how fast brokers fill."""
         now = self.board.now()
-        while self._peaks and self._peaks[0][0] < now - _PEAK_S:
-            self._peaks.popleft()
-        rates = [
-            sum(
+        fills = {
+            broker.volumes[0].volume.broker_id: sum(
                 max(0.0, rate_since(state.fill, -math.inf, _WINDOW_S) or 0.0)
                 for state in broker.volumes
             )
             for broker in memory.active_brokers()
-        ]
-        rate = max(rates, default=0.0)
-        # A lower rate than a later one never counts again.
-        while self._peaks and self._peaks[-1][1] <= rate:
-            self._peaks.pop()
-        if rate > 0.0:
-            self._peaks.append((now, rate))
+            if broker.volumes
+        }
+        own = next(iter(fills), None) if len(fills) == 1 else self.broker_id
+        self._fill.add(max(fills.values(), default=0.0), now)
+        self._others.add(max((rate for key, rate in fills.items() if key != own), default=0.0), now)
 
     async def run(self) -> None:
         """Act until the board is closed."""
@@ -198,7 +205,7 @@ class QuotaThrottle:
             pass
 
     def _wanted(self, factor: float) -> Wanted:
-        return Wanted(factor, self.floor, self.board.now(), self.rate)
+        return Wanted(factor, self.floor, self.board.now(), self.rates)
 
     def _factor(self) -> float | None:
         """The factor to follow; None while nothing may be written."""

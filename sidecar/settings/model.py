@@ -345,8 +345,8 @@ class Settings(BaseSettings):
     token_file: File | None = None
     """A file with the bearer token for changes over HTTP. Without it, changes are rejected."""
     request_log_file: File | None = None
-    """The request log of the broker beside this sidecar, from which the sidecar reads usage and
-    producer ids. It must not be on a data volume."""
+    """The request log of the broker beside this sidecar, from which the sidecar reads usage,
+    producer ids and rates of clients. It must not be on a data volume."""
     request_log_layout: Pattern | None = None
     """The pattern of that log's layout in log4j, such as "%d{UNIX_MILLIS} %p %m (%c)%n". It is
     needed only if "request-log check" can't read the log without it."""

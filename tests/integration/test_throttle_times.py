@@ -16,6 +16,7 @@ from kafka_lab.cluster import Cluster
 from sidecar.quotas.entities import ClientQuotas, Entity, QuotaKey
 from sidecar.requestlog.line import Line
 from sidecar.requestlog.mutation_counts import ABOUT_TOPICS, QUOTA_EXCEEDED
+from sidecar.requestlog.produce_size import Produce, produce_bytes
 from sidecar.requestlog.request_detail import TopicChanges
 from tests.support.client_quotas import under
 from tests.support.request_logs import logged
@@ -36,7 +37,6 @@ from tests.support.throttle_times import (
     throttled,
 )
 from usage_pipeline.kernels.line_detail import detail
-from usage_pipeline.kernels.produce_size import Produce, produce_bytes
 from usage_pipeline.replay.prediction import Charge
 from usage_pipeline.replay.request_percentage import percent
 

@@ -32,6 +32,7 @@ from sidecar.kafka.topic_messages import Growth, NewTopic
 from sidecar.kafka.topic_results import Outcome
 from sidecar.quotas.entities import DEFAULT, Entity
 from sidecar.requestlog.allocated_ids import producer_id
+from sidecar.requestlog.produce_size import Produce
 from sidecar.settings import KafkaAdmin
 from sidecar.settings.convert import addresses
 from sidecar.volumes import Failure
@@ -44,7 +45,6 @@ from tests.support.java_traffic import JavaTraffic
 from tests.support.request_logs import logged
 from tests.support.waiting import seen
 from usage_pipeline.kernels.line_detail import detail
-from usage_pipeline.kernels.produce_size import Produce
 
 MESSAGES_OF = {
     # version: of DescribeLogDirs, of DescribeCluster

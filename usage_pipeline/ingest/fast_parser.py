@@ -25,6 +25,7 @@ from sidecar.requestlog.exempt import FETCH, PRODUCE, is_exempt_by_api
 from sidecar.requestlog.layout import Layout, Request
 from sidecar.requestlog.line import UNREADABLE_TIME, Common, Throttled, logged_at
 from sidecar.requestlog.mutation_counts import ABOUT_TOPICS
+from sidecar.requestlog.produce_size import Produce, produce_bytes
 from sidecar.requestlog.rejected import Rejected
 from sidecar.requestlog.request_detail import INIT_PRODUCER_ID
 from sidecar.requestlog.wire import Fetch, InitProducerIdAnswer
@@ -32,7 +33,6 @@ from usage_pipeline.ingest.log_clock import ahead_ms
 from usage_pipeline.ingest.rows import LONGEST_QUEUED_MS, YEARS, local_us
 from usage_pipeline.kernels.fetch_size import Fetched, fetch_bytes
 from usage_pipeline.kernels.line_detail import ALTER_CLIENT_QUOTAS
-from usage_pipeline.kernels.produce_size import Produce, produce_bytes
 from usage_pipeline.kernels.values import Flags, Longs
 
 Buffer = bytes | memoryview

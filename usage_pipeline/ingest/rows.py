@@ -24,13 +24,13 @@ from sidecar.requestlog.allocated_ids import producer_id
 from sidecar.requestlog.exempt import FETCH, PRODUCE, is_exempt
 from sidecar.requestlog.line import Line
 from sidecar.requestlog.mutation_counts import ABOUT_TOPICS, mutations_of
+from sidecar.requestlog.produce_size import Produce, produce_bytes
 from sidecar.requestlog.rejected import Rejected, RejectedKind
 from sidecar.requestlog.request_detail import TopicChange, TopicChanges
 from sidecar.requestlog.wire import InitProducerIdAnswer
 from usage_pipeline.kernels.charge_times import charged_at_ms
 from usage_pipeline.kernels.fetch_size import fetch_answer, fetch_bytes
 from usage_pipeline.kernels.line_detail import QuotaChanges, detail
-from usage_pipeline.kernels.produce_size import Produce, produce_bytes
 from usage_pipeline.tables.schemas import SILVER_REQUEST
 
 TopicValue = tuple[str, str, int | None, int | None]

@@ -27,8 +27,8 @@ from typing import Final
 import msgspec
 
 from sidecar.requestlog.line import Line
+from sidecar.requestlog.produce_size import utf8_bytes, varint_bytes
 from sidecar.requestlog.wire import Int32, Size, Wire
-from usage_pipeline.kernels.produce_size import utf8_bytes, varint_bytes
 
 NEWEST_FETCH: Final = 18
 """The newest version whose encoding is known."""

@@ -20,9 +20,9 @@ from sidecar.quotas.entities import Entity
 from sidecar.requestlog import request_detail
 from sidecar.requestlog.exempt import PRODUCE
 from sidecar.requestlog.line import Line
+from sidecar.requestlog.produce_size import Produce
 from sidecar.requestlog.rejected import Rejected, RejectedKind
 from sidecar.requestlog.wire import Int32, Wire
-from usage_pipeline.kernels.produce_size import Produce
 
 ALTER_CLIENT_QUOTAS: Final = 49
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from sidecar.errors import SidecarError
 from sidecar.requestlog.line import Line, parse
+from sidecar.requestlog.produce_size import Produce, produce_bytes
 from usage_pipeline.kernels.fetch_size import Fetched, fetch_bytes
 from usage_pipeline.kernels.line_detail import detail
-from usage_pipeline.kernels.produce_size import Produce, produce_bytes
 from usage_pipeline.sample.flows import Floats
 from usage_pipeline.sample.lines import Batch, empty_line
 from usage_pipeline.sample.shapes import Ints

@@ -1,5 +1,7 @@
 """The capability: what runs, what the page and metrics show, and that it is off by default."""
 
+from pathlib import Path
+
 from prometheus_client import CollectorRegistry
 
 from sidecar.client_quotas.capability import ClientQuotaCapability, prepare
@@ -11,22 +13,25 @@ from sidecar.control.persistence import Persistence
 from sidecar.control.tokens import Tokens
 from sidecar.quotas.entities import Entity
 from sidecar.quotas.kept_originals import Kept
+from sidecar.requestlog.reader import LogReader
+from sidecar.requestlog.tail_read import TailRead
 from sidecar.settings import load
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.rules import Rules
+from tests.sidecar.requestlog.lines import line
 from tests.sidecar.throttle.build import FakeClock
 
 KEPT = {"entity": {"user": "alice"}, "original": 1e7, "base": 1e7}
 UNKNOWN = {"entity": {"tenant": "alice"}, "original": None, "base": 1.0}
 
 
-def capability(board: Board, **more: str) -> ClientQuotaCapability:
+def capability(board: Board, log: LogReader | None = None, **more: str) -> ClientQuotaCapability:
     async def persist() -> Persistence:
         return Persistence.NONE
 
     tokens, failures = Tokens(None, board.now), CapabilityFailures(["client_quotas"])
-    services = Services(board, lambda _: 0.0, tokens, persist, None, failures)
+    services = Services(board, lambda _: 0.0, tokens, persist, log, failures)
     environ = {
         "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": "a:9092",
         "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": "10",
@@ -71,6 +76,24 @@ def test_it_runs_where_it_is_set() -> None:
     assert "No produce quota is lowered now." == block.sentences[0]
     assert "to 1Mi a second" in block.sentences[-1]
     assert 1.0 == sample(made, "enforcement", enforcement="client-quotas")
+
+
+def test_what_clients_write_is_known_from_the_request_log() -> None:
+    """It is once the log has been read for a minute, and no longer when a line was torn."""
+    clock, log = FakeClock(), LogReader(Path("none"))
+    on = Board(VolumeLimit(Rules(MinAvailableBytes(10), 300.0), 1.0), clock)
+    made = capability(on, log, SIDECAR_ENFORCEMENT="client-quotas")
+    said = []
+    for _ in range(2):
+        for _ in range(7):
+            log._take(TailRead((line(35),)))
+            clock.now += 10.0
+        for torn in ((), (line(0)[:-40],)):
+            log._take(TailRead(torn))
+            block = made.block()
+            assert block is not None
+            said.append("from the request log" in block.sentences[1])
+    assert [True, False] * 2 == said
 
 
 def test_an_earlier_run_is_cleaned_up_with_any_enforcement() -> None:

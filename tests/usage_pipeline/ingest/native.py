@@ -5,7 +5,7 @@ another implementation of the same values, by another JSON reader and another ha
 
 Example: a PRODUCE v11 of "etl" with 10,000 bytes for a partition of "t1": 10,035 bytes, by SQL.
 
-Source: as ``usage_pipeline.kernels.produce_size`` and ``fetch_size``: Kafka's message definitions.
+Source: as ``sidecar.requestlog.produce_size`` and ``fetch_size``: Kafka's message definitions.
 """
 
 from typing import Final

@@ -3,12 +3,12 @@
 import pytest
 
 from sidecar.quotas.entities import DEFAULT, Entity
+from sidecar.requestlog.produce_size import Produce, ProducePartition, ProduceTopic
 from sidecar.requestlog.rejected import Rejected, RejectedKind
 from sidecar.requestlog.request_detail import TopicChange, TopicChanges
 from sidecar.requestlog.wire import InitProducerIdAnswer
 from tests.sidecar.requestlog.lines import BY_HAND, REAL, parsed_line, read
 from usage_pipeline.kernels.line_detail import Detail, QuotaChange, QuotaChanges, detail
-from usage_pipeline.kernels.produce_size import Produce, ProducePartition, ProduceTopic
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from sidecar.requestlog.line import Line, parse
+from sidecar.requestlog.produce_size import Produce, produce_bytes
 from usage_pipeline.kernels.fetch_size import Fetched, fetch_bytes
 from usage_pipeline.kernels.line_detail import detail
-from usage_pipeline.kernels.produce_size import Produce, produce_bytes
 from usage_pipeline.sample.flows import Flow, flows
 from usage_pipeline.sample.lines import Times, drawn_batch, rendered
 from usage_pipeline.sample.sizes import charged_bytes

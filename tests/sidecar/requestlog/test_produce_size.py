@@ -14,9 +14,9 @@ from kio.static.constants import EntityType
 from kio.static.primitive import i16, i32
 
 from sidecar.requestlog.exempt import PRODUCE
+from sidecar.requestlog.produce_size import NEWEST_PRODUCE, Produce, produce_bytes
 from tests.sidecar.requestlog.lines import BY_HAND, LENGTHS, NAMES, parsed_line, read
 from usage_pipeline.kernels.line_detail import detail
-from usage_pipeline.kernels.produce_size import NEWEST_PRODUCE, Produce, produce_bytes
 
 Topics = Sequence[tuple[str, Sequence[int]]]
 """Names, and for each partition the bytes of its batches; -1: none at all."""
