@@ -131,12 +131,6 @@ def _sentences(throttle: QuotaThrottle, board: Board, floor: int) -> Iterator[st
         )
     else:
         yield "No produce quota is lowered now."
-    _, volume = throttle.ahead
-    if volume is not None:
-        yield (
-            f"Quotas fall before the limit, because broker {volume[0]} {volume[1]} would reach it "
-            "within minutes at its fastest growth of the last 15 minutes."
-        )
     if throttle.lowers:
         source = _LOG if throttle.rates.is_logged else "the fill rates of brokers"
         yield f"What clients write is known from {source}."

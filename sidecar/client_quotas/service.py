@@ -32,8 +32,7 @@ from sidecar.control.board import Board
 from sidecar.quotas.entities import Entity
 from sidecar.throttle.decision import Source
 from sidecar.throttle.fill import rate_since
-from sidecar.throttle.memory import LogDir, Memory
-from sidecar.throttle.quota_steps import AHEAD, AHEAD_BY_FILL, factor_ahead
+from sidecar.throttle.memory import Memory
 from sidecar.volumes import Failure
 
 _log = logging.getLogger(__name__)
@@ -81,11 +80,8 @@ class QuotaThrottle:
     changed: int = field(default=0, init=False)
     _fill: Peak = field(default_factory=Peak, init=False)
     _others: Peak = field(default_factory=Peak, init=False)
-    _volumes: dict[LogDir, Peak] = field(default_factory=dict, init=False)
-    _left: dict[LogDir, float] = field(default_factory=dict, init=False)
     _started_at: float = field(init=False)
-    _is_ahead: bool = field(default=False, init=False)
-    _left_alone: set[Entity] = field(default_factory=set, init=False)
+    _left: set[Entity] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         self._started_at = self.board.now()
@@ -113,28 +109,9 @@ class QuotaThrottle:
             return 0
         return len(beginning(self.found, self._wanted(0.0)).values)
 
-    @property
-    def ahead(self) -> tuple[float, LogDir | None]:
-        """The factor by which no volume reaches its limit while quotas fall, and which needs it."""
-        now = self.board.now()
-        ahead = AHEAD if self.rates.is_logged else AHEAD_BY_FILL
-        factors = (
-            (factor_ahead(left, self._volumes[key].highest(now), ahead), key)
-            for key, left in self._left.items()
-        )
-        factor, volume = min(factors, default=(1.0, None))
-        return (factor, volume) if factor < 1.0 else (1.0, None)
-
     def observe(self, memory: Memory) -> None:
-        """Note how fast volumes and brokers fill."""
+        """Note how fast brokers fill."""
         now = self.board.now()
-        peaks, self._volumes, self._left = self._volumes, {}, {}
-        for state in memory.volumes():
-            key = state.volume.broker_id, state.volume.log_dir
-            self._left[key] = state.headroom_bytes
-            rate = rate_since(state.fill, -math.inf, _WINDOW_S) or 0.0
-            peak = self._volumes[key] = peaks.get(key) or Peak()
-            peak.add(max(0.0, rate), now)
         fills = {
             broker.volumes[0].volume.broker_id: sum(
                 max(0.0, rate_since(state.fill, -math.inf, _WINDOW_S) or 0.0)
@@ -183,7 +160,6 @@ class QuotaThrottle:
             if self.ledger.kept != kept:
                 retain(self.board, self.ledger.kept)
             self._log_left()
-            self._log_ahead()
         self._publish()
 
     async def _make(self, planned: Planned) -> Failure | None:
@@ -241,12 +217,10 @@ class QuotaThrottle:
         is_new = board.now() < self._started_at + board.rules.validity_s
         if board.unread or (is_blind and is_new):
             return None
-        return self._decided_factor() if self.lowers else 1.0
+        return decision.factor if self.lowers else 1.0
 
     def _decided_factor(self) -> float:
-        decided = self.board.snapshot.decision.decided
-        is_seen = decided.source is Source.OBSERVATION
-        return min(decided.factor, self.ahead[0]) if is_seen else decided.factor
+        return self.board.snapshot.decision.decided.factor
 
     def _publish(self) -> None:
         """Let sentences say that producers are throttled only while a quota is lowered."""
@@ -260,27 +234,13 @@ class QuotaThrottle:
             _log.info("client quotas can be read and set again")
         self.failure = text
 
-    def _log_ahead(self) -> None:
-        _, volume = self.ahead
-        if (volume is not None) == self._is_ahead:
-            return
-        self._is_ahead = volume is not None
-        if volume is None:
-            _log.info("no volume is close to its limit any more for how fast client quotas fall")
-        else:
-            _log.warning(
-                "client quotas fall before the limit: at its fastest growth of the last 15 minutes "
-                "broker %d %s would reach it within minutes",
-                *volume,
-            )
-
     def _log_left(self) -> None:
-        for entity in {*self.ledger.left} - self._left_alone:
+        for entity in {*self.ledger.left} - self._left:
             _log.warning(
                 "the produce quota of %s is left alone: somebody else set it back several times",
                 entity,
             )
-            self._left_alone.add(entity)
+            self._left.add(entity)
 
 
 def _text(value: float | None) -> str:

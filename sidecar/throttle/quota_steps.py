@@ -28,11 +28,10 @@ step, so a hundredth becomes the original again in 5 or 6 steps (36 s).
 Source: Kafka's QuotaUtils and Rate; ``sidecar.quotas.throttle_time`` and ``sidecar.quotas.rate``.
 """
 
-import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 STEP_S: Final = 6.0
 """The time between two changes of a quota, at least."""
@@ -50,7 +49,6 @@ _WINDOW_S: Final = 11.0
 _PAUSE_S: Final = 2.0
 _RISE: Final = 2.5
 _SPARE: Final = 2.0
-_AHEAD_STEP: Final = 0.05
 _BOTTOM: Final = 10_007
 _TOP: Final = 10**13
 
@@ -64,28 +62,6 @@ def _rungs() -> Iterator[int]:
 
 
 _LADDER: Final = tuple(_rungs())
-
-
-class Ahead(NamedTuple):
-    """When quotas fall before a volume reaches its limit.
-
-    Attributes:
-        begins_s: the factor falls from here on: how long the volume lasts at its fastest growth,
-            seconds.
-        ends_s: likewise, where the factor is 0.
-    """
-
-    begins_s: float
-    ends_s: float
-
-
-AHEAD: Final = Ahead(120.0, 30.0)
-"""Where it is known what each client writes. Quotas take 15 s to be read, 26 s to fall from twice
-what a client writes to that, and 11 s until Kafka's window shows it. From then on they follow."""
-
-AHEAD_BY_FILL: Final = Ahead(240.0, 120.0)
-"""Where only fill rates are known. Of N equal clients, each first gets a quota of 2 N times what it
-writes. With 30 clients it takes 150 s until that binds, and then as much is written as in 37 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,23 +84,6 @@ class Held:
     def is_original(self) -> bool:
         """Whether the quota is as it was."""
         return self.value == self.original
-
-
-def factor_ahead(headroom_bytes: float, fastest: float | None, ahead: Ahead) -> float:
-    """The factor by which a volume does not reach its limit while quotas fall: 0.0, 0.05 to 1.0.
-
-    Quotas can't stop clients within seconds, so they begin to fall before the limit. The less is
-    left, the slower it becomes less.
-
-    Args:
-        headroom_bytes: what may still be written to the volume until it reaches its limit.
-        fastest: its fastest growth of the last minutes, bytes/s; None if unknown.
-        ahead: when the factor falls.
-    """
-    if not fastest:
-        return 1.0
-    share = (headroom_bytes / fastest - ahead.ends_s) / (ahead.begins_s - ahead.ends_s)
-    return math.floor(min(1.0, max(0.0, share)) / _AHEAD_STEP) * _AHEAD_STEP
 
 
 def is_rung(value: float | None) -> bool:

@@ -87,10 +87,6 @@ def _lowered(facts: Facts) -> Iterator[Finding]:
     else:
         why = "no sidecar throttles" if lowers else f"SIDECAR_ENFORCEMENT is {facts.enforcement}"
         to_do = "a release takes a minute; after that, run throttle-sidecar quotas restore"
-        if lowers:
-            to_do = (
-                f"see on the status page whether quotas fall before the limit; otherwise {to_do}"
-            )
         yield Finding(name, "warn", f"{what}, though {why}", to_do)
 
 

@@ -11,7 +11,6 @@ from sidecar.quotas.entities import DEFAULT, Entity
 from sidecar.quotas.kept_originals import is_record
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
-from sidecar.throttle.memory import Memory
 from sidecar.throttle.quota_steps import is_rung
 from sidecar.throttle.rules import Rules
 from tests.sidecar.client_quotas.build import FLOOR, KEY, FakeKafka, Sidecar
@@ -83,34 +82,6 @@ async def test_the_first_quota_of_clients_without_one_is_twice_what_they_write(
     await sidecar.run(1.0, 8.0)
     await sidecar.settle(0.0)
     assert pytest.approx(6e6, rel=0.011) == cluster.produce(REST)
-
-
-async def test_quotas_fall_before_the_limit(clock: FakeClock) -> None:
-    """A rough model of six clients: what is left until the limit would last 10 minutes."""
-    cluster, limit = kafka({}), MinAvailableBytes(10**9)
-    sidecar = Sidecar(cluster, clock)
-    fold = remembering(VolumeLimit(Rules(limit, 300.0), 1.0))
-    free, memory = 10**9 + 600 * 18e6, Memory()
-    lowest = 1.0
-    for _ in range(1200):
-        quota = cluster.produce(REST)
-        free -= 2 * 6 * min(3e6, 3e6 if quota is None else quota)
-        clock.now += 2.0
-        readings = [reading(1, clock.now, {"/d": int(free)}, total=10**12)]
-        memory = fold(whole(clock.now, readings), memory=memory)
-        sidecar.throttle.observe(memory)
-        lowest = min(lowest, sidecar.throttle.ahead[0])
-        await sidecar.settle(1.0)
-    assert 10**9 < free < 10**9 + 240 * 18e6
-    assert (1, "/d") == sidecar.throttle.ahead[1]
-    assert lowest < 0.2
-    for _ in range(600):
-        clock.now += 2.0
-        readings = [reading(1, clock.now, {"/d": 10**11}, total=10**12)]
-        memory = fold(whole(clock.now, readings), memory=memory)
-        sidecar.throttle.observe(memory)
-        await sidecar.settle(1.0)
-    assert {} == cluster.quotas
 
 
 async def test_the_original_is_kept_before_a_quota_is_lowered(clock: FakeClock) -> None:
