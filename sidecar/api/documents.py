@@ -277,6 +277,16 @@ class ScopedClientDocument:
 
 
 @described
+class ReserveDocument:
+    """The file in a log dir whose bytes a broker gets back when it starts on a full volume."""
+
+    log_dir: str
+    """The log dir's path."""
+    bytes: Annotated[int, Field(ge=0)]
+    """Its bytes; 0 after the broker started from it, until there is space for a new one."""
+
+
+@described
 class ReaderDocument:
     """A broker whose quota callback reads the factor, as the callback reports."""
 
@@ -305,6 +315,8 @@ class ReaderDocument:
     """Its version of Kafka; null if an older jar does not report it."""
     jar_version: str | None
     """The version of its callback's jar; null if an older jar does not report it."""
+    reserves: list[ReserveDocument]
+    """The reserves in its log dirs; empty without any."""
 
 
 @described

@@ -59,7 +59,7 @@ class LongPoll:
             sent.get(f"throttle-{each}", "")
             for each in ("reader", "refused", "scope", "kafka", "jar")
         )
-        report = parse_report(*report_headers)
+        report = parse_report(*report_headers, reserve=sent.get("throttle-reserve", ""))
         reader, broker_id = None, parse_broker(sent.get("throttle-broker", ""))
         if report is not None:
             broker_id = report.broker_id
@@ -159,7 +159,7 @@ _NAMES: Final = frozenset(
     (
         *(b"accept", b"if-none-match", b"prefer"),
         *(b"throttle-reader", b"throttle-refused", b"throttle-scope", b"throttle-broker"),
-        *(b"throttle-kafka", b"throttle-jar"),
+        *(b"throttle-kafka", b"throttle-jar", b"throttle-reserve"),
     )
 )
 

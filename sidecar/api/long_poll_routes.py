@@ -107,6 +107,11 @@ _HEADERS: Final = [
         "with the most since the last throttle began (names percent-encoded), and whether its log "
         "has an error for each.",
     ),
+    _parameter(
+        "Throttle-Reserve",
+        "LOG_DIR:BYTES,...: with Throttle-Reader, the bytes of the broker's reserve in each log "
+        "dir (path percent-encoded); 0 after the broker started from it.",
+    ),
     _parameter("Throttle-Kafka", "With Throttle-Reader, the broker's version of Kafka."),
     _parameter("Throttle-Jar", "With Throttle-Reader, the version of the callback's jar."),
     _parameter(

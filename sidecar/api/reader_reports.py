@@ -10,6 +10,8 @@ order,
 - While a throttle is only for some topics, ``Throttle-Scope: clients=alice/etl-1:2000000``: the
 clients
   in scope, with the bytes that each has written during the throttle.
+- With reserves, ``Throttle-Reserve: %2Fdata0:1073741824,%2Fdata1:0``: the bytes of the reserve in
+  each log dir, whose path is percent-encoded; 0 after the broker started from it.
 - ``Throttle-Kafka: 4.3.1``: the broker's version of Kafka.
 - ``Throttle-Jar: 0.1.0``: the version of the callback's jar.
 - A callback that uses another sidecar sends ``Throttle-Broker: 1`` alone.
@@ -25,7 +27,7 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import unquote
 
-from sidecar.throttle.readers import Refusals, RefusedClient, Report, ScopedClient
+from sidecar.throttle.readers import Refusals, RefusedClient, Report, Reserve, ScopedClient
 
 _REPORT: Final = re.compile(
     r"broker=(0|[1-9][0-9]{0,9})[ \t]*;[ \t]*emergency=(true|false)[ \t]*;[ \t]*"
@@ -48,11 +50,15 @@ _SCOPE: Final = re.compile(r"clients=([A-Za-z0-9._%/:,-]+)((?:; [a-z_]+=[^;]*)*)
 
 _CLIENT: Final = re.compile(r"([A-Za-z0-9._%-]*)/([A-Za-z0-9._%-]*):([0-9]{1,18})")
 
+_RESERVE: Final = re.compile(r"([A-Za-z0-9._%-]+):([0-9]{1,18})")
+
 _VERSION: Final = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){2}[A-Za-z0-9.-]{0,40}")
 
 _MOST_CLIENTS: Final = 10
 
 _MOST_IN_SCOPE: Final = 50
+
+_MOST_LOG_DIRS: Final = 100
 
 _LONGEST_REFUSALS: Final = 20_000
 """The most characters: ten clients with two names of 64 characters, encoded as up to 12 each."""
@@ -62,7 +68,13 @@ _INT_MAX: Final = 2**31 - 1
 
 
 def parse_report(
-    text: str, refused: str = "", scope: str = "", kafka: str = "", jar: str = ""
+    text: str,
+    refused: str = "",
+    scope: str = "",
+    kafka: str = "",
+    jar: str = "",
+    *,
+    reserve: str = "",
 ) -> Report | None:
     """Parse a callback's report; None when it has another form.
 
@@ -72,6 +84,7 @@ def parse_report(
         scope: the header Throttle-Scope.
         kafka: the header Throttle-Kafka.
         jar: the header Throttle-Jar.
+        reserve: the header Throttle-Reserve.
     """
     found = _REPORT.fullmatch(text) if len(text) <= _LONGEST else None
     if found is None:
@@ -89,6 +102,7 @@ def parse_report(
         tuple(ScopedClient(*each) for each in _in_scope(scope)),
         kafka if _VERSION.fullmatch(kafka) else None,
         jar if _VERSION.fullmatch(jar) else None,
+        tuple(_reserves(reserve)),
     )
 
 
@@ -113,6 +127,13 @@ def _refusals(text: str) -> Refusals | None:
 def _in_scope(text: str) -> Iterator[tuple[str, str, int]]:
     found = _SCOPE.fullmatch(text) if len(text) <= _LONGEST_REFUSALS else None
     return _clients("" if found is None else found[1], _MOST_IN_SCOPE)
+
+
+def _reserves(text: str) -> Iterator[Reserve]:
+    if len(text) <= _LONGEST_REFUSALS:
+        for each in map(_RESERVE.fullmatch, text.split(",")[:_MOST_LOG_DIRS]):
+            if each:
+                yield Reserve(unquote(each[1]), int(each[2]))
 
 
 def _clients(text: str, most: int) -> Iterator[tuple[str, str, int]]:

@@ -24,6 +24,7 @@ from sidecar.api.documents import (
     RefusedByReason,
     RefusedClientDocument,
     RefusedPerSecond,
+    ReserveDocument,
     ScopedClientDocument,
     ShadowDocument,
     ViolationDocument,
@@ -228,6 +229,7 @@ def reader_document(reader: Reader, wall: Wall) -> ReaderDocument:
         in_scope=_in_scope(reader),
         kafka_version=reader.report.kafka_version,
         jar_version=reader.report.jar_version,
+        reserves=[ReserveDocument(each.log_dir, each.nbytes) for each in reader.report.reserves],
     )
 
 

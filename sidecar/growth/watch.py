@@ -17,7 +17,7 @@ from typing import Final, NoReturn
 from sidecar.control.board import Board
 from sidecar.control.volume_contents import EVERY_S, VolumeContents
 from sidecar.growth.writers import Writers
-from sidecar.throttle.growth import Split, grows, near_limit, unthrottled
+from sidecar.throttle.growth import Split, grows, near_limit, unthrottled, with_reserve
 from sidecar.throttle.memory import VolumeState
 
 LOOK_S: Final = 5.0
@@ -100,6 +100,8 @@ class GrowthWatch:
             split = contents.splits.get(log_dir)
             if split is None:
                 continue
+            if report := self.board.readers.report_of(broker_id):
+                split = with_reserve(split, report.reserve_bytes(log_dir))
             ids = split.placement.topic_ids
             # The request log is that of the broker beside this sidecar.
             is_own = self.broker_id in {None, broker_id}

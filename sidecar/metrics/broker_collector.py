@@ -68,17 +68,25 @@ class BrokerCollector(Collector):
             " (new_connection, stop_line, release); no series without the authorizer.",
             labels=["broker", "reason"],
         )
+        reserves = GaugeMetricFamily(
+            "kafka_throttle_reader_reserve_bytes",
+            "The bytes of a broker's reserve in a log dir; 0 after the broker started from it,"
+            " until a new one is made; no series without a reserve.",
+            labels=["broker", "log_dir"],
+        )
         for reader in board.readers.recent(now):
             report = reader.report
             is_up_to_date = reader.is_up_to_date(board.snapshot.generation, now)
             up_to_date.add_metric([str(report.broker_id)], float(is_up_to_date))
             faulty.add_metric([str(report.broker_id)], float(report.fault is not None))
+            for each in report.reserves:
+                reserves.add_metric([str(report.broker_id), each.log_dir], each.nbytes)
             if report.refusals is not None:
                 logged.add_metric([str(report.broker_id)], float(report.refusals.logged))
                 for reason in ("new_connection", "stop_line", "release"):
                     count = getattr(report.refusals, reason)
                     refused.add_metric([str(report.broker_id), reason], count)
-        yield from (up_to_date, faulty, logged, refused)
+        yield from (up_to_date, faulty, logged, refused, reserves)
 
 
 def _of_brokers(name: str, text: str) -> GaugeMetricFamily:

@@ -209,6 +209,8 @@ def _does(reader: Reader, snapshot: Snapshot) -> str:
         sentences.append("with longer pauses, since a volume will soon be full")
     if reader.report.fault:
         sentences.append(f"may not throttle all clients ({reader.report.fault}), see its log")
+    if released := reader.report.released:
+        sentences.append(f"started from its reserve on {', '.join(released)}: make room now")
     if reader.report.refusals and reader.report.refusals.total:
         sentences.append(f"has refused {reader.report.refusals.total:,} requests since its start")
     sentences.extend(_refuses(reader.refusal_rates()))

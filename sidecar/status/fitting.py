@@ -57,6 +57,8 @@ def of_reader(report: Report) -> Iterator[str]:
     """Yield the runbooks for what a broker's callback reports."""
     if report.fault:
         yield "KafkaThrottleCallbackFaulty"
+    if report.released:
+        yield "KafkaVolumeReserveReleased"
     if report.emergency:
         yield "KafkaThrottleEmergencyPauses"
     if report.refusals and report.refusals.logged:

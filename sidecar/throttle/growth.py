@@ -19,7 +19,7 @@ Example: a volume has 100 used bytes, then 160. Partition 0 of "orders", led her
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from heapq import nlargest
 from typing import Final
@@ -66,6 +66,8 @@ class Kind(StrEnum):
     """Copies of the broker's partitions, made by a move from another log dir."""
     OTHERS = "other_topics"
     """All topics that are not named."""
+    RESERVE = "reserve"
+    """The broker's reserve, if its quota callback reports it to this sidecar."""
     NO_PARTITION = "no_partition"
     """Used bytes that no partition has."""
 
@@ -78,6 +80,7 @@ _DOES: Final = {
     Kind.REASSIGNMENT: "replicas of {topic} that a reassignment moves here",
     Kind.MOVE: "copies of {topic} that a log-dir move makes here",
     Kind.OTHERS: "all other topics",
+    Kind.RESERVE: "the broker's reserve",
     Kind.NO_PARTITION: "files of no partition",
 }
 
@@ -134,7 +137,7 @@ class Part:
         """Whether a throttle of producers slows its growth."""
         if self.topic in _INTERNAL:
             return False
-        return self.kind not in {*_ARRIVING, Kind.NO_PARTITION}
+        return self.kind not in {*_ARRIVING, Kind.RESERVE, Kind.NO_PARTITION}
 
     def __str__(self) -> str:
         return _DOES[self.kind].format(topic=self.topic or "other topics")
@@ -259,6 +262,24 @@ def split(
         0 if earlier is None else shrunk,
         placement,
     )
+
+
+def with_reserve(whole: Split, nbytes: int) -> Split:
+    """Show a broker's reserve apart from the other bytes that no partition has.
+
+    A reserve that is being made is not reported yet, so it grows as part of ``NO_PARTITION``.
+
+    Args:
+        whole: the volume.
+        nbytes: the size of its reserve; 0 for none.
+    """
+    *others, rest = whole.parts
+    if not 0 < nbytes <= rest.size_bytes:
+        return whole
+    growth = None if rest.growth_bytes is None else 0
+    reserve = Part(Kind.RESERVE, "", nbytes, growth)
+    left = replace(rest, size_bytes=rest.size_bytes - nbytes)
+    return replace(whole, parts=(*others, reserve, left))
 
 
 def unthrottled(now: Split, before: Split | None, total_bytes: int) -> str:

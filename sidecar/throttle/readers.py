@@ -98,6 +98,19 @@ class RefusalRates:
 
 
 @dataclass(frozen=True, slots=True)
+class Reserve:
+    """The file in a log dir whose bytes a broker gets back when it starts on a full volume.
+
+    Attributes:
+        log_dir: the log dir's path.
+        nbytes: its bytes; 0 after the broker started from it, until a new one is made.
+    """
+
+    log_dir: str
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """The report of a quota callback.
 
@@ -111,6 +124,7 @@ class Report:
             throttle is for all clients.
         kafka_version: the broker's version of Kafka; None if it did not report one.
         jar_version: the version of the callback's jar; None if it did not report one.
+        reserves: the reserves of its log dirs; empty without any.
     """
 
     broker_id: int
@@ -121,6 +135,16 @@ class Report:
     in_scope: tuple[ScopedClient, ...] = ()
     kafka_version: str | None = None
     jar_version: str | None = None
+    reserves: tuple[Reserve, ...] = ()
+
+    @property
+    def released(self) -> tuple[str, ...]:
+        """The log dirs where the broker started from its reserve and has no new one."""
+        return tuple(each.log_dir for each in self.reserves if each.nbytes == 0)
+
+    def reserve_bytes(self, log_dir: str) -> int:
+        """The bytes of the reserve in a log dir; 0 without one."""
+        return sum(each.nbytes for each in self.reserves if each.log_dir == log_dir)
 
 
 @dataclass(slots=True)

@@ -62,6 +62,7 @@ _NEEDS: Final = {
     "test_refusal_order": "broker",
     "test_release": "package",
     "test_request_log_appenders": "broker",
+    "test_reserve": "broker",
     "test_rotation": "broker",
     "test_scope": "broker",
     "test_shipper": "spark",

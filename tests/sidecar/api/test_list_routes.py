@@ -276,6 +276,7 @@ REPORT = {
     "throttle_scope": "clients=etl/a%20b:7",
     "throttle_kafka": "4.3.1",
     "throttle_jar": "0.1.0",
+    "throttle_reserve": "%2Fd%3A0:8,%2Fe:0",
 }
 
 
@@ -311,6 +312,7 @@ async def test_a_broker_that_reads(path: str) -> None:
         ],
         "kafka_version": "4.3.1",
         "jar_version": "0.1.0",
+        "reserves": [{"log_dir": "/d:0", "bytes": 8}, {"log_dir": "/e", "bytes": 0}],
     }
     assert (await sidecar.get("/v1/readers")).json() == {"generation": 1, "readers": [reader]}
     await sidecar.get(path, if_none_match=etag, **REPORT)

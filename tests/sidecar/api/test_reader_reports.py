@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.api.reader_reports import parse_report
-from sidecar.throttle.readers import Refusals, RefusedClient, Report, ScopedClient
+from sidecar.throttle.readers import Refusals, RefusedClient, Report, Reserve, ScopedClient
 
 REPORT = "broker=1; emergency=true; throttled_clients=2"
 INT = st.integers(0, 2**31 - 1)
@@ -34,6 +34,19 @@ def test_every_report_is_read_as_it_was_written(
 def test_a_fault_and_what_later_versions_add(more: str, fault: str | None) -> None:
     """They are read; a member that is not known takes nothing from the others."""
     assert Report(1, True, 2, fault) == parse_report(REPORT + more)
+
+
+@pytest.mark.parametrize(
+    ("text", "reserves"),
+    [
+        ("", ()),
+        ("%2Fa%2C%3Ab:8,%2Fc:0", (Reserve("/a,:b", 8), Reserve("/c", 0))),
+        ("/a:8,%2Fb:-1,%2Fc,:7,%2Fd:9", (Reserve("/d", 9),)),
+    ],
+)
+def test_reserves(text: str, reserves: tuple[Reserve, ...]) -> None:
+    """Each has a log dir and bytes; members of another form are skipped."""
+    assert Report(1, True, 2, reserves=reserves) == parse_report(REPORT, reserve=text)
 
 
 COUNTS = "new_connection=7; stop_line=0; release=20"

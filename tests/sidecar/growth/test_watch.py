@@ -5,6 +5,8 @@ from prometheus_client import CollectorRegistry
 
 from sidecar.growth.capability import GrowthCapability
 from sidecar.growth.metrics import GrowthCollector
+from sidecar.throttle.growth import Kind, Part
+from sidecar.throttle.readers import Report, Reserve
 from tests.sidecar.api.build import FakeSidecar
 from tests.sidecar.growth.build import MB, Scene
 from tests.sidecar.requestlog.lines import parsed_line
@@ -65,6 +67,25 @@ async def test_the_last_parts_are_told_until_the_next_are_known() -> None:
     assert [1] * 3 == scene.asked
     (told,) = scene.watch.growing()
     assert 600_000 == told.split.growth_bytes
+
+
+async def test_a_reserve_is_a_part_of_its_own() -> None:
+    """Of the volume whose broker reports it here; the sums stay."""
+    scene = Scene()
+    await scene.read(*GROWS)
+    (before,) = scene.watch.growing()
+    for log_dir, nbytes in (("/other", 8 * MB), (before.state.volume.log_dir, 99 * MB)):
+        report = Report(1, False, 0, reserves=(Reserve(log_dir, nbytes),))
+        scene.watch.board.readers.record(report, None, 0.0)
+        assert [before] == list(scene.watch.growing())
+    report = Report(1, False, 0, reserves=(Reserve(before.state.volume.log_dir, 8 * MB),))
+    scene.watch.board.readers.record(report, None, 0.0)
+    (told,) = scene.watch.growing()
+    *others, reserve, rest = told.split.parts
+    assert Part(Kind.RESERVE, "", 8 * MB, 0) == reserve
+    was = before.split.parts[-1]
+    assert Part(Kind.NO_PARTITION, "", was.size_bytes - 8 * MB, was.growth_bytes) == rest
+    assert [*before.split.parts[:-1]] == others
 
 
 async def test_the_route() -> None:

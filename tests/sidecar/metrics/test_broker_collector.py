@@ -1,7 +1,7 @@
 """Which brokers are seen, and whose callbacks follow, one series a broker."""
 
 from sidecar.metrics.broker_collector import BrokerCollector
-from sidecar.throttle.readers import Refusals, Report
+from sidecar.throttle.readers import Refusals, Report, Reserve
 from tests.sidecar.metrics.scene import Scene
 from tests.sidecar.throttle.build import reading, whole
 
@@ -16,9 +16,10 @@ def test_the_metrics_are_there_before_any_broker_is() -> None:
         "reader_faulty",
         "reader_refusals_logged",
         "reader_refused_requests",
+        "reader_reserve_bytes",
     }
     assert {f"kafka_throttle_{name}" for name in names} == {each.name for each in families}
-    assert [[]] * 6 == [family.samples for family in families]
+    assert [[]] * 7 == [family.samples for family in families]
 
 
 def test_brokers_that_are_active_fenced_silent_and_gone() -> None:
@@ -50,6 +51,14 @@ def test_callbacks_that_follow_and_that_do_not() -> None:
     heard(Report(2, emergency=False, throttled_clients=0), None, 0.0)
     refusals = Refusals(new_connection=7, release=2, logged=True)
     heard(Report(3, emergency=False, throttled_clients=0, fault="error", refusals=refusals), 1, 0.0)
+    reserves = (Reserve("/a", 8), Reserve("/b", 0))
+    heard(Report(2, emergency=False, throttled_clients=0, reserves=reserves), None, 0.0)
+    assert {"/a": 8, "/b": 0} == {
+        each.labels["log_dir"]: each.value
+        for family in BrokerCollector(scene.board).collect()
+        for each in family.samples
+        if each.name == "kafka_throttle_reader_reserve_bytes"
+    }
     assert {"1": 0.0, "2": 0.0, "3": 1.0} == scene.by_broker("reader_faulty")
     assert {"new_connection": 7, "stop_line": 0, "release": 2} == {
         each.labels["reason"]: each.value

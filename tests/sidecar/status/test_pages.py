@@ -13,7 +13,7 @@ from sidecar.status.inputs import ToolSettings
 from sidecar.throttle.decision import Shadow
 from sidecar.throttle.limits import MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Contents, Override
-from sidecar.throttle.readers import Refusals, RefusedClient, Report, ScopedClient
+from sidecar.throttle.readers import Refusals, RefusedClient, Report, Reserve, ScopedClient
 from sidecar.throttle.slope import SlopeRules
 from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.api.build import FACTORS, TOKEN, FakeSidecar, until
@@ -185,6 +185,15 @@ async def test_a_callback_with_a_fault() -> None:
     words = (await outline(sidecar)).words
     assert "may not throttle all clients (not-asked), see its log" in words
     assert "has refused" not in words
+
+
+async def test_a_broker_on_its_reserve() -> None:
+    """The page has where it started from its reserve; a reserve that is there is not mentioned."""
+    sidecar = throttled()
+    reserves = (Reserve("/d0", 8), Reserve("/d1", 0), Reserve("/d2", 0))
+    sidecar.board.readers.record(Report(1, False, 0, reserves=reserves), None, 0.0)
+    words = (await outline(sidecar)).words
+    assert "throttles nobody, started from its reserve on /d1, /d2: make room now, has" in words
 
 
 async def test_brokers_that_refuse() -> None:

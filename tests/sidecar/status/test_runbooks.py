@@ -9,7 +9,7 @@ from sidecar.status import runbooks
 from sidecar.status.fitting import of_decision, of_failed_polls, of_failure, of_reader
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Override
-from sidecar.throttle.readers import Refusals, Report
+from sidecar.throttle.readers import Refusals, Report, Reserve
 from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.api.build import FACTORS, FakeSidecar
 from tests.sidecar.status.outline import outline
@@ -156,12 +156,15 @@ async def test_failed_polls_link_to_what_fits(kind: FailureKind, expected: str) 
 
 
 def test_what_a_callback_reports_links_to_what_fits() -> None:
-    """A fault, an emergency and logged refusals have runbooks."""
-    assert [] == [*of_reader(Report(1, False, 0, None, None))]
+    """A fault, an emergency, logged refusals and a released reserve have runbooks."""
+    assert [] == [*of_reader(Report(1, False, 0, reserves=(Reserve("/d", 8),)))]
     assert [] == [*of_reader(Report(1, False, 0, None, Refusals()))]
-    found = [*of_reader(Report(1, True, 0, "not-asked", Refusals(logged=True)))]
+    reserves = (Reserve("/d", 8), Reserve("/e", 0))
+    report = Report(1, True, 0, "not-asked", Refusals(logged=True), reserves=reserves)
+    found = [*of_reader(report)]
     assert [
         "KafkaThrottleCallbackFaulty",
+        "KafkaVolumeReserveReleased",
         "KafkaThrottleEmergencyPauses",
         "KafkaThrottleRefusalsLogged",
     ] == found

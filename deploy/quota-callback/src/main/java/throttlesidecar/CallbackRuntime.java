@@ -43,6 +43,7 @@ import throttlesidecar.throttling.Enforcement;
 import throttlesidecar.throttling.SelfTest;
 import throttlesidecar.throttling.TagSets;
 import throttlesidecar.volumes.OwnVolumePoller;
+import throttlesidecar.volumes.Reserves;
 
 /**
  * The parts of the quota callback in this JVM: its state, its threads and its JMX bean.
@@ -74,6 +75,7 @@ final class CallbackRuntime {
     private final SidecarReader reader;
     private final CallbackFigures figures;
     private final OwnVolumePoller poller;
+    private final Reserves reserves;
     private final AtomicLong changes = new AtomicLong();
     private volatile Settings settings;
     private boolean wasBlind;
@@ -111,8 +113,11 @@ final class CallbackRuntime {
                 settings, clients(settings), this::apply, this::headers,
                 nodeId == null ? Map.of() : Map.of("Throttle-Broker", nodeId.toString()),
                 enforcement.faults(), clocks, journal);
+        reserves = new Reserves(
+                settings.logDirs, OwnVolumePoller.Disk.SYSTEM, () -> this.settings.reserveBytes,
+                reader::limit, journal, enforcement::failed);
         figures = new CallbackFigures(
-                nodeId, () -> this.settings, enforcement, connections, refusals, reader);
+                nodeId, () -> this.settings, enforcement, connections, refusals, reader, reserves);
         poller = new OwnVolumePoller(
                 settings.logDirs, OwnVolumePoller.Disk.SYSTEM, reader::needsTopics, reader::see,
                 this::hanging, enforcement::failed);
@@ -192,11 +197,13 @@ final class CallbackRuntime {
         running.start(refusals::waits, enforcement::failed);
         poller.start();
         reader.start();
+        reserves.start();
     }
 
     private void close() {
         running.close();
         poller.close();
+        reserves.close();
         reader.close();
         connections.refusals(null);
         tagSets.enforcement(null);

@@ -60,6 +60,8 @@ public final class SidecarQuotaCallback implements ClientQuotaCallback, Reconfig
             off = true;
             return;
         }
+        // Where the metadata log has a volume of its own, this is early enough too.
+        ReserveRelease.atStart(configs);
         runtime = CallbackRuntime.join(Settings.atStart(configs), nodeId(configs));
         joined.set(true);
         for (ClientQuotaType type : ClientQuotaType.values()) {

@@ -20,6 +20,7 @@ import throttlesidecar.refusal.Connections;
 import throttlesidecar.refusal.Refusals;
 import throttlesidecar.settings.Settings;
 import throttlesidecar.throttling.Enforcement;
+import throttlesidecar.volumes.Reserves;
 
 /**
  * The figures of the quota callback. JMX has them as throttlesidecar:type=QuotaCallback, and the
@@ -36,6 +37,7 @@ public final class CallbackFigures implements DynamicMBean {
     private final Enforcement enforcement;
     private final Connections connections;
     private final Refusals refusals;
+    private final Reserves reserves;
 
     /** The current value by name. */
     private final Map<String, Supplier<Object>> attributes = new LinkedHashMap<>();
@@ -49,8 +51,9 @@ public final class CallbackFigures implements DynamicMBean {
      */
     public CallbackFigures(
             Integer nodeId, Supplier<Settings> settings, Enforcement enforcement, Connections connections,
-            Refusals refusals, SidecarReader reader) {
+            Refusals refusals, SidecarReader reader, Reserves reserves) {
         this.nodeId = nodeId;
+        this.reserves = reserves;
         this.enforcement = enforcement;
         this.connections = connections;
         this.refusals = refusals;
@@ -103,6 +106,11 @@ public final class CallbackFigures implements DynamicMBean {
                 "How many connections are known that produced while not throttled.");
         add("RefusalLogFiltered", refusals::isLogFiltered,
                 "Whether refusals are kept out of the broker's own log.");
+        add("Reserves", reserves::report,
+                "The bytes of the reserve in each log dir, whose path is percent-encoded:"
+                        + " %2Fdata:1073741824; 0 bytes: the broker started from it.");
+        add("ReservesFailing", reserves::failing,
+                "In how many log dirs the reserve could not be made or deleted.");
     }
 
     private void add(String name, Supplier<Object> value, String description) {
@@ -128,6 +136,9 @@ public final class CallbackFigures implements DynamicMBean {
             headers.put("Throttle-Jar", JAR_VERSION);
             if (connections.hasAuthorizer()) {
                 headers.put("Throttle-Refused", refusedHeader());
+            }
+            if (!reserves.report().isEmpty()) {
+                headers.put("Throttle-Reserve", reserves.report());
             }
             String inScope = enforcement.clientsInScope();
             if (!inScope.isEmpty()) {

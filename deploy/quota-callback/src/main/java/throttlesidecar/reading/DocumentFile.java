@@ -8,6 +8,7 @@ import java.nio.file.attribute.FileTime;
 import java.util.Arrays;
 import throttlesidecar.observability.Journal;
 import throttlesidecar.support.Clocks;
+import throttlesidecar.volumes.VolumeLine;
 
 /**
  * Keeps the sidecar's last document on disk. A broker that starts during a throttle then throttles from
@@ -66,6 +67,12 @@ public final class DocumentFile {
             journal.warn("The sidecar's document in " + file + " can't be used: " + error.getMessage());
             return null;
         }
+    }
+
+    /** The limit of the volumes in the document on disk; null for none, or without a document. */
+    public VolumeLine readLimit() {
+        Found found = read();
+        return found == null ? null : found.document.limit;
     }
 
     /** Keeps a document that was just received or renewed; one thread at a time calls it. */

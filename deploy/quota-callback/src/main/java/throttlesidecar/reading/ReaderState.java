@@ -13,6 +13,7 @@ import throttlesidecar.observability.Journal;
 import throttlesidecar.settings.Settings;
 import throttlesidecar.volumes.OwnVolumes;
 import throttlesidecar.volumes.Volume;
+import throttlesidecar.volumes.VolumeLine;
 
 /**
  * Decides which factors apply and which request is due: the half of a {@link SidecarReader} without a
@@ -285,8 +286,14 @@ final class ReaderState {
         Limits known = limits;
         return known != null
                 && known.document.isOfVolumes
-                && known.document.limit != null
-                && known.document.limit.isReached(volume, true);
+                && (volume.usesReserve
+                        || known.document.limit != null && known.document.limit.isReached(volume, true));
+    }
+
+    /** The limit of the broker's own volumes; null: there is none, or it is not known. */
+    VolumeLine limit() {
+        Limits known = limits;
+        return known == null ? null : known.document.limit;
     }
 
     /** How many requests had no valid answer. */
@@ -307,7 +314,7 @@ final class ReaderState {
         if (last == own && own.document.source == Document.Source.OPERATOR) {
             return factors;
         }
-        Factors observed = limits == null ? factors : ofOwnVolumes(factors, limits.document);
+        Factors observed = ofOwnVolumes(factors, limits == null ? null : limits.document);
         if (observed.global > 0.0 && LastAnswer.forecasts(own, others, nowNanos)) {
             reason = "no sidecar answers, and the last that did expected a volume at its limit by now";
             return observed.throttled(Factors.Source.FORECAST, false, Scope.ALL);
@@ -323,14 +330,14 @@ final class ReaderState {
                 last.sees() ? LastAnswer.scope(last, counting) : Scope.ALL);
     }
 
-    /** The same factors, unless one of the broker's own volumes is too full. */
+    /** The same factors, unless one of the broker's own volumes is too full; null: no limit is known. */
     private Factors ofOwnVolumes(Factors factors, Document lines) {
-        boolean violates = volumes.violate(lines.limit);
-        boolean stops = volumes.stop(lines.stopLine);
+        boolean violates = volumes.violate(lines == null ? null : lines.limit);
+        boolean stops = volumes.stop(lines == null ? null : lines.stopLine);
         if (!violates) {
             return factors;
         }
-        Scope scope = lines.isOfVolumes ? volumes.scope() : Scope.ALL;
+        Scope scope = lines != null && lines.isOfVolumes ? volumes.scope() : Scope.ALL;
         scope = factors.global < 1.0 ? factors.scope.and(scope) : scope;
         if (factors.global == 0.0 && (factors.admitsNobody || !stops)) {
             return factors.of(scope);

@@ -17,6 +17,7 @@ import throttlesidecar.observability.Journal;
 import throttlesidecar.settings.Settings;
 import throttlesidecar.support.Clocks;
 import throttlesidecar.volumes.Volume;
+import throttlesidecar.volumes.VolumeLine;
 
 /**
  * The thread that reads the sidecar's decisions and applies them. A second thread waits for answers, so
@@ -143,6 +144,11 @@ public final class SidecarReader implements AutoCloseable {
 
     public boolean needsTopics(Volume volume) {
         return state.needsTopics(volume);
+    }
+
+    /** The limit of the broker's own volumes; null: there is none, or it is not known. */
+    public VolumeLine limit() {
+        return state.limit();
     }
 
     public long failures() {

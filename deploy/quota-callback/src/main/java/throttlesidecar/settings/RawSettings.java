@@ -76,6 +76,13 @@ final class RawSettings {
                         + ", such as " + otherwise);
     }
 
+    /** A number of bytes; null without a value. */
+    Long bytes(String key) {
+        return value(
+                key, null, Long::valueOf, value -> value >= 0,
+                "must be a whole number of bytes, at least 0");
+    }
+
     double share(String key, double otherwise) {
         return value(
                 key, otherwise, Double::valueOf, value -> value >= 0.0 && value <= 1.0,

@@ -34,6 +34,7 @@ public final class Settings {
     public static final String EXCLUDED_CLIENTS = PREFIX + "excluded.clients";
     public static final String EXCLUDED_TOPICS = PREFIX + "excluded.topics";
     public static final String REFUSE = PREFIX + "refuse.enabled";
+    public static final String RESERVE = PREFIX + "reserve.bytes";
     public static final String TOKEN_FILE = PREFIX + "token.file";
     public static final String CA_FILE = PREFIX + "ssl.ca.file";
     public static final String CERTIFICATE_FILE = PREFIX + "ssl.certificate.file";
@@ -44,7 +45,7 @@ public final class Settings {
     /** Every property of the jar. Each may be changed while the broker runs. */
     public static final Set<String> RECONFIGURABLE = Set.of(
             URL, ENABLED, PAUSE_MAX, EMERGENCY_PAUSE_MAX, LEAK_RATIO, LEAK_BYTES, RAMP,
-            FALLBACK, EXCLUDED, EXCLUDED_CLIENTS, EXCLUDED_TOPICS, REFUSE, TOKEN_FILE, CA_FILE,
+            FALLBACK, EXCLUDED, EXCLUDED_CLIENTS, EXCLUDED_TOPICS, REFUSE, RESERVE, TOKEN_FILE, CA_FILE,
             CERTIFICATE_FILE, KEY_FILE,
             PREFIX + "produce", PREFIX + "fetch", PREFIX + "request",
             STATIC_PREFIX + "produce", STATIC_PREFIX + "fetch", STATIC_PREFIX + "request",
@@ -52,6 +53,9 @@ public final class Settings {
 
     /** The class for {@code metric.reporters}, which must be there. */
     public static final String REPORTER_CLASS = "throttlesidecar.SidecarMetricsReporter";
+
+    /** The class for {@code kafka.metrics.reporters}, which must be there if there are reserves. */
+    static final String RESERVE_CLASS = "throttlesidecar.ReserveReporter";
 
     /** The class for {@code authorizer.class.name}, which may be there. */
     public static final String AUTHORIZER_CLASS = "throttlesidecar.SidecarAuthorizer";
@@ -85,6 +89,9 @@ public final class Settings {
 
     /** Whether the authorizer refuses anything. */
     public final boolean refuses;
+
+    /** The bytes of the reserve in each log dir; 0: none; null: not set, so a file of before stays. */
+    public final Long reserveBytes;
 
     /** The file with the bearer token; null for none. */
     public final Path tokenFile;
@@ -129,6 +136,9 @@ public final class Settings {
         staticQuotas = enabled ? quotas : Map.of();
         excludedTopics = raw.excludedTopics();
         refuses = raw.flag(REFUSE, true);
+        Long reserve = raw.bytes(RESERVE);
+        // Switched off, the callback leaves the files alone.
+        reserveBytes = enabled ? reserve : null;
         tokenFile = raw.file(TOKEN_FILE);
         boolean isSecure = urls.stream().anyMatch(Settings::isHttps);
         caFile = fileForHttps(raw, CA_FILE, isSecure);
@@ -137,6 +147,12 @@ public final class Settings {
         keyFile = key != null ? key : certificateFile;
         if (enabled && key != null && certificateFile == null) {
             contradictions.add(KEY_FILE + " is for a certificate in " + CERTIFICATE_FILE + ", which is not set");
+        }
+        boolean hasReserve = reserveBytes != null && reserveBytes > 0;
+        if (hasReserve && !raw.list("kafka.metrics.reporters", ",").contains(RESERVE_CLASS)) {
+            contradictions.add(
+                    RESERVE + " needs kafka.metrics.reporters=" + RESERVE_CLASS
+                            + ", or the metadata log is opened before the reserve can be released");
         }
         if (enabled && emergencyMs < pauseMaxMs) {
             contradictions.add(

@@ -199,8 +199,13 @@ public final class OwnVolumePoller implements AutoCloseable {
 
     /** The volume of a log dir, with its scope; null if it can't be read. */
     private Volume read(String logDir) {
-        Volume volume = disk.look(logDir);
-        if (volume == null || !matters.test(volume)) {
+        Volume look = disk.look(logDir);
+        if (look == null) {
+            return null;
+        }
+        boolean usesReserve = Reserve.isReleased(logDir);
+        Volume volume = new Volume(look.availableBytes, look.totalBytes, Scope.ALL, usesReserve);
+        if (!matters.test(volume)) {
             return volume;
         }
         Scope scope = scopes.get(logDir);
@@ -208,7 +213,7 @@ public final class OwnVolumePoller implements AutoCloseable {
             scope = list(logDir);
             scopes.put(logDir, scope);
         }
-        return new Volume(volume.availableBytes, volume.totalBytes, scope);
+        return new Volume(volume.availableBytes, volume.totalBytes, scope, usesReserve);
     }
 
     /** The requests that write to a partition in a log dir. */

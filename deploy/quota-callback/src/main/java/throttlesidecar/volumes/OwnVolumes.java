@@ -27,28 +27,36 @@ public final class OwnVolumes {
         volumes = readings;
     }
 
-    /** Whether a volume is at or below the limit, or was and is not yet above it by the margin. */
+    /**
+     * Whether a volume is at or below the limit, or was and is not yet above it by the margin, or
+     * the broker uses its reserve there.
+     *
+     * @param limit null for none.
+     */
     public boolean violate(VolumeLine limit) {
         Set<String> were = violating;
-        violating = limit == null
-                ? Set.of()
-                : volumes.entrySet().stream()
-                        .filter(each -> limit.isReached(each.getValue(), were.contains(each.getKey())))
-                        .map(Map.Entry::getKey)
-                        .collect(Collectors.toCollection(TreeSet::new));
+        violating = volumes.entrySet().stream()
+                .filter(each -> each.getValue().usesReserve
+                        || limit != null
+                                && limit.isReached(each.getValue(), were.contains(each.getKey())))
+                .map(Map.Entry::getKey)
+                .collect(Collectors.toCollection(TreeSet::new));
         return !violating.isEmpty();
     }
 
     /**
      * Whether a volume that {@link #violate} found is at or below the stop line, or was and is not yet
-     * above it by the margin. A volume above the limit does not count, wherever the stop line is.
+     * above it by the margin, or uses its reserve. A volume above the limit does not count, wherever
+     * the stop line is.
+     *
+     * @param line null for none.
      */
     public boolean stop(VolumeLine line) {
         VolumeLine wide = line == null ? null : line.withMarginOf(STOP_MARGIN);
         boolean was = stopped;
         stopped = wide != null
                 && violating.stream().anyMatch(logDir -> wide.isReached(volumes.get(logDir), was));
-        return stopped;
+        return stopped || violating.stream().anyMatch(logDir -> volumes.get(logDir).usesReserve);
     }
 
     /** The requests that write to the volumes that {@link #violate} found; there must be one. */
@@ -66,8 +74,9 @@ public final class OwnVolumes {
                 .map(logDir -> {
                     Volume volume = volumes.get(logDir);
                     return String.format(
-                            Locale.ROOT, "%s of this broker has %d bytes available of %d", logDir,
-                            volume.availableBytes, volume.totalBytes);
+                            Locale.ROOT, "%s of this broker has %d bytes available of %d%s", logDir,
+                            volume.availableBytes, volume.totalBytes,
+                            volume.usesReserve ? ", since it started from its reserve" : "");
                 })
                 .collect(Collectors.joining(", "));
     }

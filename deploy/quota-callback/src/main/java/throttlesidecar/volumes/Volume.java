@@ -10,11 +10,19 @@ public final class Volume {
     /** The requests that write to the volume; all if its topics are not known. */
     public final Scope scope;
 
+    /** Whether the broker started from its reserve here: the volume then counts as at the stop line. */
+    public final boolean usesReserve;
+
     public Volume(long availableBytes, long totalBytes) {
         this(availableBytes, totalBytes, Scope.ALL);
     }
 
     public Volume(long availableBytes, long totalBytes, Scope scope) {
+        this(availableBytes, totalBytes, scope, false);
+    }
+
+    public Volume(long availableBytes, long totalBytes, Scope scope, boolean usesReserve) {
+        this.usesReserve = usesReserve;
         this.availableBytes = availableBytes;
         this.totalBytes = totalBytes;
         this.scope = scope;

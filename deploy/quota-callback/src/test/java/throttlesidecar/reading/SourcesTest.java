@@ -340,6 +340,29 @@ class SourcesTest {
         assertFalse(decided().admitsNobody);
     }
 
+    /**
+     * A broker that uses its reserve admits nothing, before any answer and far above every line, until it
+     * is made again or an operator overrides. Clients that write to other volumes are not concerned.
+     */
+    @Test
+    void aBrokerOnItsReserveStops() {
+        Map<String, Volume> readings = new HashMap<>(readings(900));
+        readings.put("/b", new Volume(900, 1000, Scope.of(Set.of("mine")), true));
+        state.onReadings(readings);
+        assertTrue(decided().admitsNobody);
+        assertEquals(Source.LOCAL, decided().source);
+        assertEquals(1, lines.count("/b of this broker has 900 bytes available of 1000, since it started from"));
+        own(Answer.modified(scoped(1.0), "\"t\"", now));
+        assertTrue(state.needsTopics(readings.get("/b")));
+        assertTrue(decided().admitsNobody);
+        assertEquals(Scope.of(Set.of("mine")), decided().scope);
+        own(says("override", 1.0, 0));
+        assertEquals(1.0, decided().global);
+        own(says("observation", 1.0, 0));
+        state.onReadings(readings(900));
+        assertEquals(Source.SIDECAR, decided().source);
+    }
+
     private static Document scoped(double factor, String... topics) {
         Document document = document("observation", factor);
         document.isOfVolumes = true;

@@ -47,13 +47,14 @@ class SettingsTest {
         assertNull(settings.staticQuota(ClientQuotaType.PRODUCE));
         assertNull(settings.tokenFile);
         assertNull(settings.caFile);
+        assertNull(settings.reserveBytes);
     }
 
     @ParameterizedTest
     @CsvSource({
         "url, localhost:7070", "url, ftp://a", "url, http://", "url, http://a/b?c", "url, 'http://a b'",
         "url, http://a:0", "url, http://a:65536", "url, http://a#b",
-        "enabled, yes", "pause.max.ms, 0", "pause.max.ms, -1", "pause.max.ms, 4s",
+        "enabled, yes", "reserve.bytes, -1", "reserve.bytes, 1g", "pause.max.ms, 0", "pause.max.ms, -1", "pause.max.ms, 4s",
         "pause.max.ms, 86400001",
         "leak.ratio, 1.1", "leak.ratio, -0.1", "leak.ratio, NaN", "leak.bytes.per.second, -1",
         "leak.bytes.per.second, Infinity", "leak.bytes.per.second, much", "ramp.ms, -1",
@@ -89,7 +90,7 @@ class SettingsTest {
     @ParameterizedTest
     @CsvSource({
         "pause.emergency.max.ms, 3999", "ssl.ca.file, /ca.pem", "ssl.certificate.file, /tls.crt",
-        "ssl.key.file, /tls.key"
+        "ssl.key.file, /tls.key", "reserve.bytes, 1"
     })
     void clashesAreRefusedAtTheStart(String key, String value) {
         Map<String, String> configs = new HashMap<>(BROKER);
