@@ -18,6 +18,7 @@ from benchmarks.rows import Row, as_table
 NAMES: Final = (
     "poll",
     "fold",
+    "budgets",
     "bytes",
     "daemon",
     "api",

@@ -9,6 +9,7 @@ JMX name.
 Example: ``make docs`` after a new setting adds its row to docs/settings.md.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ from prometheus_client.metrics_core import Metric
 
 from sidecar.api.docs_page import fields, form_of
 from sidecar.api.readiness import Polling
+from sidecar.budgets.file import BudgetsForm
 from sidecar.control.board import Board
 from sidecar.control.capability import Capability, Services
 from sidecar.control.capability_failures import CapabilityFailures
@@ -43,6 +45,7 @@ from sidecar.volumes import FailureKind, Membership, Observation, Reading, Volum
 from usage_pipeline.tables import schemas
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
+BUDGETS_SCHEMA: Final = DOCS.parent / "sidecar/budgets/budgets.schema.json"
 
 _BLOCK: Final = re.compile(r'(<!-- made by "make docs": (\w+) -->\n)(.*?)(<!-- end -->)', re.DOTALL)
 _VALIDITY_S: Final = 300.0
@@ -58,6 +61,7 @@ OWN_ROUTES: Final = (
 EXCHANGED: Final = {
     "AllocatedIdDocument": "Only sidecars read it.",
     "AllocatedIdsDocument": "Only sidecars read it.",
+    "BudgetFactorDocument": "Only the quota callback reads it.",
     "LeakDocument": "Only the quota callback reads it.",
 }
 """Forms between sidecars, or with the jar: their fields are in /openapi.json alone."""
@@ -342,8 +346,15 @@ def _answered_with(said: dict[str, Any]) -> str:
     return f": [{name}](#{name.lower()})"
 
 
+def budgets_schema() -> str:
+    """The JSON schema of the file of storage budgets, as text."""
+    dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    return json.dumps(dialect | BudgetsForm.model_json_schema(), indent=2) + "\n"
+
+
 def main() -> None:
-    """Writes every page that has such a table."""
+    """Writes every page that has such a table, and the JSON schema of budgets."""
+    BUDGETS_SCHEMA.write_text(budgets_schema(), encoding="utf-8")
     for path in sorted(DOCS.glob("*.md")):
         before = path.read_text(encoding="utf-8")
         after = written(before)

@@ -162,6 +162,19 @@ class LeakDocument:
 
 
 @described
+class BudgetFactorDocument:
+    """The factor of clients that write to the topics of an owner past its storage budget."""
+
+    owner: str
+    """The owner's name in the file of budgets."""
+    factor: Factor
+    """It multiplies a client's quota or its previous rate, whichever is lower. At 0, requests to
+    these topics are refused."""
+    topics: list[str]
+    """The owner's topics."""
+
+
+@described
 class QuotaFactorsDocument:
     """All factors that apply, for the quota callback of a broker."""
 
@@ -202,6 +215,9 @@ class QuotaFactorsDocument:
     topics: Annotated[Raw, _encoded(list[str] | None)]
     """The factor applies only to clients that write to one of these topics. Null or missing: it
     applies to all clients."""
+    budgets: Annotated[Raw, _encoded(list[BudgetFactorDocument])]
+    """The owners past their storage budgets. Of all factors that concern a request, the lowest
+    applies."""
     leaks: Annotated[Raw, _encoded(list[LeakDocument])]
     """The brokers that may let through only a share of their leak budget, because a volume would
     become full otherwise. Shares move without a new generation: a broker that identifies itself

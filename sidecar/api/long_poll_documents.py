@@ -24,7 +24,12 @@ from msgspec import Raw
 from starlette.responses import Response
 
 from sidecar.api.answers import Wall, encode, timestamp
-from sidecar.api.documents import FactorDocument, LeakDocument, QuotaFactorsDocument
+from sidecar.api.documents import (
+    BudgetFactorDocument,
+    FactorDocument,
+    LeakDocument,
+    QuotaFactorsDocument,
+)
 from sidecar.api.preferences import prefers_text
 from sidecar.api.views import (
     cluster_id,
@@ -202,6 +207,14 @@ def quota_factors_document(wall: Wall, leak_rules: LeakRules) -> LongPollDocumen
         topics = Raw(encode(decision.topics))
         leaks = leak_documents(snapshot.leaks, leak_rules)
         listed = Raw(encode(list(leaks.values())))
+        budgets = Raw(
+            encode(
+                [
+                    BudgetFactorDocument(owner, each.factor, list(each.topics))
+                    for owner, each in decision.budgets.items()
+                ]
+            )
+        )
         # In observe mode, a broker must not throttle by the readings of its own callback either.
         is_enforced = decision.shadow is None
         own_limit = limit_document(limit) if is_enforced else None
@@ -224,6 +237,7 @@ def quota_factors_document(wall: Wall, leak_rules: LeakRules) -> LongPollDocumen
                 release_margin=limit.release_margin if limit else 0.0,
                 scope="volume" if decision.is_of_volumes else "cluster",
                 topics=topics,
+                budgets=budgets,
                 leaks=listed,
             )
 

@@ -25,6 +25,7 @@ PROGRAM = "throttle-sidecar"
 COMMANDS = {
     "run": "Watch the cluster and publish the throttle factor.",
     "check": "Read the cluster once and report whether volumes are within the limit.",
+    "budgets": "Check a file of storage budgets: who would be past them.",
     "doctor": "Examine the whole installation, and recommend limits.",
     "settings": "Print every setting, where it came from and what it means.",
     "override": "Set, clear or show an override, on one sidecar or many.",

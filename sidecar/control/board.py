@@ -7,10 +7,10 @@ read the snapshot. The board alone owns the rules (limit, soft limit, stop line,
 publishes them with each snapshot.
 
 The generation grows by one when one of these changes: the factor, the source, the override, the
-factors of users, the topics that the factor is for, or the set of volumes that violate the limit or
-the stop line. Each change of an operator begins one too. It does not grow when free bytes, the
-validity or the leaks move, nor when the factor moves on its slope. With the start id it is the
-ETag, so that a restart never repeats one.
+factors of users, the topics that the factor is for, the throttles by storage budgets, or the set of
+volumes that violate the limit or the stop line. Each change of an operator begins one too. It does
+not grow when free bytes, the validity or the leaks move, nor when the factor moves on its slope.
+With the start id it is the ETag, so that a restart never repeats one.
 
 Example: generation 4 has factor 1.0. After 40 polls free bytes have moved, and it is still
 generation 4. A volume reaches the limit: generation 5 has factor 0.0, and every reader that waits
@@ -378,6 +378,9 @@ class Board:
         memory = fold(before.memory)
         decision = self._factors.decide(memory, now)
         changed = operation is not None or _identity(decision) != _identity(before.decision)
+        # Factors of budgets move step by step, and each step is news for brokers. It is no change
+        # of the decision, of which people want to see the last thousand.
+        is_news = changed or _budgets(decision) != _budgets(before.decision)
         since = before.since if _effect(decision) == _effect(before.decision) else now
         released = before.released
         if decision.factor > before.decision.factor:
@@ -392,7 +395,7 @@ class Board:
         )
         self._snapshot = Snapshot(
             decision,
-            before.generation + changed,
+            before.generation + is_news,
             since,
             memory,
             self.rules,
@@ -406,6 +409,8 @@ class Board:
         self.tally.throttles += decision.factor < 1.0 <= before.decision.factor
         if changed:
             self._record_change(before, now)
+        elif is_news:
+            self._wake()
         for listener in self._listeners:
             listener(before, self._snapshot)
         return self._snapshot
@@ -458,6 +463,9 @@ class Board:
         self.changes.append(Change(now, snapshot.generation, kept, count, snapshot.operation))
         if before is not None and before.decision.source is not Source.FALLBACK:
             self.tally.fallback_applied += decision.source is Source.FALLBACK
+        self._wake()
+
+    def _wake(self) -> None:
         if not self._closed:
             self._changed.set()
             self._changed = asyncio.Event()
@@ -490,6 +498,10 @@ def _identity(decision: Decision) -> tuple[object, ...]:
         _log_dirs(decision.at_stop_line),
         decision.topics,
     )
+
+
+def _budgets(decision: Decision) -> Mapping[str, tuple[float, tuple[str, ...]]]:
+    return {owner: (each.factor, each.topics) for owner, each in decision.budgets.items()}
 
 
 def _log_dirs(states: Sequence[VolumeState]) -> frozenset[tuple[int, str]]:

@@ -29,7 +29,8 @@ from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.control.persistence import Persistence
 from sidecar.control.poller import always
 from sidecar.control.tokens import Tokens
-from sidecar.control.volume_contents import VolumeContents
+from sidecar.control.volume_contents import FetchSizes, VolumeContents
+from sidecar.peers.addresses import Address
 from sidecar.peers.trust import Trust
 from sidecar.requestlog.line import Line
 from sidecar.requestlog.reader import LogReader
@@ -41,6 +42,19 @@ Task = Callable[[], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True)
+class Table:
+    """A small table.
+
+    Attributes:
+        headings: the headings of its columns.
+        rows: its rows, each with a cell for each heading.
+    """
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
     """A part of the status page, as a value.
 
@@ -48,11 +62,13 @@ class Block:
         title: its heading.
         sentences: its paragraphs.
         path: the path of the API with more details; "" if there is none.
+        table: a table below them; None for none.
     """
 
     title: str
     sentences: tuple[str, ...]
     path: str = ""
+    table: Table | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +85,8 @@ class Services:
         is_observer: returns whether this sidecar asks all brokers; otherwise observers do.
         trust: sends requests to other sidecars.
         contents: the contents of volumes; None if no broker is polled.
+        fetch_sizes: reads some partitions of brokers; None if no broker is polled.
+        followed: returns the addresses of the observers that this sidecar follows.
     """
 
     board: Board
@@ -80,6 +98,8 @@ class Services:
     is_observer: Callable[[], bool] = always
     trust: Trust = field(default_factory=Trust)
     contents: VolumeContents | None = None
+    fetch_sizes: FetchSizes | None = None
+    followed: Callable[[], Iterable[Address]] = tuple
 
     def subscribe(
         self, name: str, on_line: Callable[[Line], None], is_needed: Callable[[], bool]

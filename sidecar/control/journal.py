@@ -145,9 +145,17 @@ def _level(before: Snapshot | None, after: Snapshot) -> int:
 
 
 def _for_all(decision: Decision) -> Decision:
-    """The decision without the throttles of single users."""
+    """The decision without the throttles of single users and of budgets."""
     shadow = None if decision.shadow is None else _for_all(decision.shadow)
-    return replace(decision, users={}, users_until=None, user_throttles={}, shadow=shadow)
+    return replace(
+        decision,
+        users={},
+        users_until=None,
+        user_throttles={},
+        shadow=shadow,
+        budgets={},
+        budgets_until=None,
+    )
 
 
 def _log_cluster(before: Membership | None, after: Membership | None) -> None:

@@ -16,7 +16,7 @@ from typing import Final, NoReturn
 
 from sidecar.kafka.largest_topics import LogDirTopics
 from sidecar.threads import OwnThreads
-from sidecar.throttle.growth import LogDirReading, Placement, Split, largest, split
+from sidecar.throttle.growth import LogDirReading, Placement, Replicas, Split, largest, split
 from sidecar.volumes import Failure
 
 EVERY_S: Final = 60.0
@@ -34,6 +34,14 @@ _THREADS: Final = OwnThreads("growth of volumes")
 
 FetchContents = Callable[[int], Awaitable[ContentsResult]]
 """Reads a broker, by id, within its own deadline."""
+
+
+FetchSizes = Callable[
+    [Mapping[int, Mapping[str, Sequence[int]]]],
+    Awaitable[Mapping[int, Sequence[Replicas] | Failure] | Failure],
+]
+"""Reads some partitions of each of these brokers at once, within its own deadline: for each of a
+broker's log dirs topic -> sizes."""
 
 
 @dataclass(frozen=True, slots=True)

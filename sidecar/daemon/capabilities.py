@@ -10,6 +10,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 from prometheus_client.registry import Collector
 
+from sidecar.budgets.capability import prepare as prepare_budgets
 from sidecar.client_quotas.capability import prepare as prepare_client_quotas
 from sidecar.control.capability import Build, Capability, Prepare, Services, Task
 from sidecar.control.capability_failures import CapabilityFailures, GuardedCollector
@@ -31,6 +32,7 @@ CAPABILITIES: Final[Mapping[str, Prepare]] = {
     "webhook": prepare_webhook,
     "client_quotas": prepare_client_quotas,
     "growth": prepare_growth,
+    "budgets": prepare_budgets,
 }
 
 

@@ -32,7 +32,7 @@ from sidecar.control.persistence import Persistence
 from sidecar.control.poller import Poller
 from sidecar.control.reader_watch import ReaderWatch
 from sidecar.control.tokens import Tokens
-from sidecar.control.volume_contents import VolumeContents
+from sidecar.control.volume_contents import FetchSizes, VolumeContents
 from sidecar.daemon.application import build_app, build_metrics_app
 from sidecar.daemon.capabilities import (
     CAPABILITIES,
@@ -52,7 +52,7 @@ from sidecar.errors import SidecarError
 from sidecar.kafka import KafkaVolumeSource
 from sidecar.kafka.client.certificates import expiries_of
 from sidecar.kafka.fed_brokers import fed_brokers
-from sidecar.kafka.largest_topics import largest_topics, topics_by_log_dir
+from sidecar.kafka.largest_topics import largest_topics, sizes_of, topics_by_log_dir
 from sidecar.kafka.placements import placement
 from sidecar.metrics.board_collector import SidecarRegistry, build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
@@ -71,6 +71,7 @@ from sidecar.state.disk import Disk
 from sidecar.state.writer import StateWriter
 from sidecar.status.inputs import ToolSettings
 from sidecar.throttle.decision import Decider, Disabled, Shadow, VolumeLimit
+from sidecar.throttle.growth import Replicas
 from sidecar.throttle.schedule import Timing
 from sidecar.volumes import Failure, FailureKind, Observation
 
@@ -81,6 +82,9 @@ _T = TypeVar("_T")
 
 _CONTENTS_S: Final = 10.0
 """The deadline for a broker to list the contents of its volumes."""
+
+_SIZES_S: Final = 2.0
+"""The deadline for brokers to report some partitions; a late one is asked again at once."""
 
 _PLACEMENT_S: Final = 5.0
 """The deadline for a broker to report where partitions are."""
@@ -192,6 +196,12 @@ async def compose(
         is_observer=lambda: observers is None or observers.is_observer,
         trust=files.tls.trust,
         contents=contents,
+        fetch_sizes=_fetch_sizes(credentials, board) if polls else None,
+        followed=lambda: [
+            each.address
+            for each in (() if observers is None else observers.followed)
+            if not each.is_self and each.failure is None
+        ],
     )
     capabilities = build_all(files.capabilities, services)
     registry = _with_collectors(
@@ -398,6 +408,21 @@ def _contents(board: Board, credentials: Credentials) -> VolumeContents:
     ask = _ask_one_broker(credentials, board, largest_topics, _CONTENTS_S)
     place = _ask_one_broker(credentials, board, placement, _PLACEMENT_S)
     return VolumeContents(ask, board.now, place)
+
+
+def _fetch_sizes(credentials: Credentials, board: Board) -> FetchSizes:
+    async def fetch(
+        topics: Mapping[int, Mapping[str, Sequence[int]]],
+    ) -> Mapping[int, Sequence[Replicas] | Failure] | Failure:
+        admin = credentials.kafka_admin
+        if admin is None:
+            return _NO_BROKERS
+        try:
+            return await sizes_of(in_known_cluster(admin, board), _SIZES_S, topics)
+        except SidecarError as error:
+            return Failure(FailureKind.AUTHENTICATION, " ".join(str(error).split()))
+
+    return fetch
 
 
 def _watches(

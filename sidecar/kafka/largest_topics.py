@@ -9,7 +9,7 @@ Example: ``await largest_topics(admin, 2, 10.0)`` is ``{"/data": LogDirTopics(..
 """
 
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import Final, TypeVar
@@ -17,7 +17,12 @@ from typing import Final, TypeVar
 from aiokafka.protocol.api import Response
 
 from sidecar.kafka.client.each_broker import Query, query_each
-from sidecar.kafka.log_dir_messages import DescribeTopicsOfLogDirs, PartitionSizes, log_dirs_in
+from sidecar.kafka.log_dir_messages import (
+    DescribeSomeTopics,
+    DescribeTopicsOfLogDirs,
+    PartitionSizes,
+    log_dirs_in,
+)
 from sidecar.settings import KafkaAdmin
 from sidecar.threads import OwnThreads
 from sidecar.volumes import Failure, FailureKind
@@ -103,13 +108,45 @@ async def partitions_by_log_dir(
     return await _described(admin, broker_id, timeout_s, _partitions)
 
 
+async def sizes_of(
+    admin: KafkaAdmin,
+    timeout_s: float,
+    topics: Mapping[int, Mapping[str, Sequence[int]]] | None = None,
+) -> Mapping[int, Sequence[Mapping[str, PartitionSizes]] | Failure] | Failure:
+    """Reads for each broker and each of its log dirs: topic -> its partitions there.
+
+    Args:
+        admin: how to reach the brokers.
+        timeout_s: the time for all requests, seconds.
+        topics: broker id -> the only partitions to read, by topic; None for everything of all.
+
+    Raises:
+        SettingsError: certificates or credentials can't be read.
+    """
+
+    def query_of(broker_id: int) -> Query:
+        if topics is None:
+            return _QUERY
+        return Query(DescribeSomeTopics(topics[broker_id]), _QUERY.name, _QUERY.needs)
+
+    answers = await query_each(admin, topics, query_of, _answered, timeout_s)
+    if isinstance(answers, Failure):
+        return answers
+    return {key: await _decoded(key, each, _sizes) for key, each in answers.items()}
+
+
 async def _described(
     admin: KafkaAdmin, broker_id: int, timeout_s: float, read: Callable[[Response], T]
 ) -> T | Failure:
     answers = await query_each(admin, [broker_id], lambda _: _QUERY, _answered, timeout_s)
     if isinstance(answers, Failure):
         return answers
-    answer = answers[broker_id]
+    return await _decoded(broker_id, answers[broker_id], read)
+
+
+async def _decoded(
+    broker_id: int, answer: Response | Failure, read: Callable[[Response], T]
+) -> T | Failure:
     if isinstance(answer, Failure):
         return answer
     try:
@@ -143,6 +180,14 @@ def _partitions(response: Response) -> dict[str, int]:
         for error_code, log_dir, topics, *_ in log_dirs_in(response)
         if not error_code and log_dir is not None
     }
+
+
+def _sizes(response: Response) -> list[dict[str, PartitionSizes]]:
+    return [
+        {name: partitions for name, partitions, _ in topics or ()}
+        for error_code, log_dir, topics, *_ in log_dirs_in(response)
+        if not error_code and log_dir is not None
+    ]
 
 
 def _largest(response: Response) -> dict[str, LogDirTopics]:

@@ -8,7 +8,7 @@ Example: 4,000 partitions of 1,000 topics take 88 kB, plus the topics' names.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from typing import Any, Final
 
@@ -107,4 +107,13 @@ class DescribeTopicsOfLogDirs(AdminRequest, versions=(_RequestV4, _RequestV5)):
     """Requests all partitions in a broker's log dirs; the answer grows with their number."""
 
     NEEDED = "v4 (Kafka 3.3)"
-    values = (None,)
+    values: tuple[object] = (None,)
+
+
+class DescribeSomeTopics(DescribeTopicsOfLogDirs, versions=(_RequestV4, _RequestV5)):
+    """Requests some partitions in a broker's log dirs."""
+
+    def __init__(self, topics: Mapping[str, Sequence[int]]) -> None:
+        """Request these partitions: topic -> indexes. Without indexes Kafka reports nothing."""
+        super().__init__()
+        self.values = ([(topic, list(indexes), {}) for topic, indexes in topics.items()],)

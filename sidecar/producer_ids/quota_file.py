@@ -16,13 +16,6 @@ Example::
     producer_ids_rate = "unlimited"
 """
 
-import asyncio
-import logging
-import os
-import stat
-import tomllib
-from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, Any, Final
 
 from pydantic import (
@@ -35,6 +28,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from sidecar.control.followed_file import FollowedFile
 from sidecar.errors import SettingsError
 from sidecar.quotas.entities import DEFAULT, Default, user_name
 from sidecar.quotas.producer_ids.id_quotas import (
@@ -45,14 +39,8 @@ from sidecar.quotas.producer_ids.id_quotas import (
     ProducerIdQuota,
     ProducerIdQuotas,
 )
-from sidecar.threads import OwnThreads
-
-_log = logging.getLogger(__name__)
 
 UNLIMITED: Final = "unlimited"
-_CHECK_S: Final = 1.0
-_LARGEST_BYTES: Final = 4 << 20
-_Stamp = tuple[int, int, int, int]
 
 
 def _rate(value: object) -> object:
@@ -106,29 +94,13 @@ class _FileForm(BaseModel):
     users: dict[Annotated[str, AfterValidator(user_name)], QuotaForm] = {}
 
 
-class IdQuotaFile:
+class IdQuotaFile(FollowedFile[ProducerIdQuotas]):
     """A file that is followed."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._read: _Stamp | None = None
-        self._changing: _Stamp | None = None
-        self._problem: str | None = None
+    what = "producer id quotas"
 
-    def load(self) -> ProducerIdQuotas:
-        """Read the file.
-
-        Raises:
-            SettingsError: the file can't be read or is invalid; it names the place.
-        """
-        try:
-            text, self._read = _contents(self._path)
-            document = tomllib.loads(text.decode())
-        except OSError as error:
-            raise SettingsError((f"{self._path} can't be read: {error.strerror}",)) from error
-        except (ValueError, RecursionError) as error:
-            # tomllib raises other errors for numbers of thousands of digits and for deep nesting.
-            raise SettingsError((f"{self._path} is not TOML: {error}",)) from error
+    def parse(self, document: dict[str, Any]) -> ProducerIdQuotas:
+        """See ``FollowedFile``."""
         try:
             form = _FileForm.model_validate(document)
         except ValidationError as error:
@@ -139,47 +111,10 @@ class IdQuotaFile:
         }
         return quotas if form.default is None else {**quotas, DEFAULT: form.default.quota()}
 
-    async def run(self, changed: Callable[[ProducerIdQuotas], None]) -> None:
-        """Call ``changed`` after each change of the file, until cancelled."""
-        threads = OwnThreads("producer id quotas")
-        while True:
-            await asyncio.sleep(_CHECK_S)
-            quotas = await threads.call(self.read_change)
-            if quotas is not None:
-                changed(quotas)
-
-    def read_change(self) -> ProducerIdQuotas | None:
-        """Return the contents after a change, once two checks in a row see the same file.
-
-        A problem is logged once.
-        """
-        try:
-            now = _stamp(self._path.stat())
-            if now == self._read:
-                return None
-            before, self._changing = self._changing, now
-            if now != before:
-                return None
-            quotas = self.load()
-        except OSError as error:
-            self._stay(f"{self._path} can't be read: {error.strerror}")
-        except SettingsError as error:
-            self._stay("; ".join(error.problems))
-        else:
-            self._problem = None
-            _log.info("read the producer id quotas of %s again", self._path)
-            return quotas
-        return None
-
-    def _stay(self, problem: str) -> None:
-        if problem != self._problem:
-            _log.warning("%s; the producer id quotas stay as they were", problem)
-        self._problem = problem
-
     def _describe(self, error: dict[str, Any]) -> str:
         # pydantic appends this to the place of a wrong key.
         where = ".".join(str(each) for each in error["loc"] if each != "[key]")
-        return f"{self._path}: {where}: {_problem(error)}"
+        return f"{self.path}: {where}: {_problem(error)}"
 
 
 def _problem(error: dict[str, Any]) -> str:
@@ -195,25 +130,3 @@ def _problem(error: dict[str, Any]) -> str:
             return "must be a table with one for each user in it: [users.NAME]"
         case _:
             return str(error["msg"]).removeprefix("Value error, ")
-
-
-def _contents(path: Path) -> tuple[bytes, _Stamp]:
-    # Without O_NONBLOCK, opening a named pipe would wait for its writer.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(0, "it is not a regular file")
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            contents = file.read(_LARGEST_BYTES + 1)
-    finally:
-        os.close(descriptor)
-    if len(contents) > _LARGEST_BYTES:
-        raise OSError(0, f"it has more than {_LARGEST_BYTES:,} bytes")
-    # The state before the read, so that the next check sees a later write.
-    return contents, _stamp(status)
-
-
-def _stamp(status: os.stat_result) -> _Stamp:
-    # A change of owner or mode counts too, because the file may be readable now.
-    return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size

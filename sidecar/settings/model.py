@@ -350,6 +350,9 @@ class Settings(BaseSettings):
     request_log_layout: Pattern | None = None
     """The pattern of that log's layout in log4j, such as "%d{UNIX_MILLIS} %p %m (%c)%n". It is
     needed only if "request-log check" can't read the log without it."""
+    budgets_file: File | None = None
+    """A TOML file with storage budgets: how much owners of topics may use of the disks. It is read
+    again when it changes."""
     history_dir: File | None = None
     """The folder to which the sidecar appends every observation of volumes, for the pipeline's
     forecasts. It must not be on a data volume."""

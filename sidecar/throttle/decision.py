@@ -16,7 +16,15 @@ from enum import StrEnum
 
 from sidecar.throttle import reason
 from sidecar.throttle.fold import all_failed, fail, fold_in, forget, other_cluster, take_over
-from sidecar.throttle.memory import Computed, LogDir, Memory, Override, Slope, VolumeState
+from sidecar.throttle.memory import (
+    BudgetThrottle,
+    Computed,
+    LogDir,
+    Memory,
+    Override,
+    Slope,
+    VolumeState,
+)
 from sidecar.throttle.rules import NO_RULES, Rules
 from sidecar.throttle.scope import ALL, scope_of, unread
 from sidecar.throttle.slope import next_slope
@@ -63,6 +71,10 @@ class Decision:
             it applies to all clients.
         is_of_volumes: whether the settings request a throttle by topics, even while nobody is
             throttled or the topics are unknown.
+        budgets: owner -> the throttle of clients that write to its topics, besides the factor for
+            all; the stricter of the two applies.
+        budgets_until: the last moment at which ``budgets`` is valid without news, steady seconds;
+            None when only news ends it.
     """
 
     factor: float
@@ -80,6 +92,8 @@ class Decision:
     is_sloped: bool = False
     topics: tuple[str, ...] | None = None
     is_of_volumes: bool = False
+    budgets: Mapping[str, BudgetThrottle] = field(default_factory=dict)
+    budgets_until: float | None = None
 
     @property
     def decided(self) -> "Decision":
@@ -97,7 +111,7 @@ class Decision:
     @property
     def changes_after(self) -> float | None:
         """The last moment at which the whole decision is valid without news, steady seconds."""
-        return _first_of(self.valid_until, self.users_until)
+        return _first_of(self.valid_until, self.users_until, self.budgets_until)
 
 
 def _first_of(*moments: float | None) -> float | None:
@@ -154,6 +168,15 @@ class VolumeLimit:
         decision = self._decide(memory, now)
         if self.is_of_volumes:
             decision = replace(decision, is_of_volumes=True)
+        if memory.budgets:
+            # A budget is independent of every volume, and so of the source of the factor for all.
+            budgets = {
+                owner: each
+                for owner, each in memory.budgets.items()
+                if self._is_valid(each.at, now)
+            }
+            until = _first_of(*(each.at + self.rules.validity_s for each in budgets.values()))
+            decision = replace(decision, budgets=budgets, budgets_until=until)
         if not memory.user_throttles:
             return decision
         # Throttles of single users add to every source, also to an override. The stricter of the

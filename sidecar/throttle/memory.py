@@ -206,6 +206,21 @@ class Contents:
 
 
 @dataclass(frozen=True, slots=True)
+class BudgetThrottle:
+    """The throttle of an owner past its storage budget (``throttle.budgets``).
+
+    Attributes:
+        factor: the factor of clients that write to one of the topics, 0.0 to below 1.0.
+        topics: the owner's topics, sorted.
+        at: when it was computed, steady seconds; it applies for the validity.
+    """
+
+    factor: float
+    topics: tuple[str, ...]
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Override:
     """A factor that an operator set.
 
@@ -249,6 +264,7 @@ class Memory:
             only where the scope of a throttle is the volume (``throttle.scope``).
         unread: log dirs that throttle and whose contents were not read yet -> since when, steady
             seconds.
+        budgets: owner -> the throttle of its writers, for owners past their storage budgets.
         failed_polls: the number of failed polls in a row.
         failure: why the last poll failed; None when it succeeded.
     """
@@ -266,6 +282,7 @@ class Memory:
     feeds: Mapping[int, frozenset[int]] = field(default_factory=dict)
     contents: Mapping[LogDir, Contents] = field(default_factory=dict)
     unread: Mapping[LogDir, float] = field(default_factory=dict)
+    budgets: Mapping[str, BudgetThrottle] = field(default_factory=dict)
     failed_polls: int = 0
     failure: Failure | None = None
 

@@ -1,4 +1,4 @@
-"""Sizes in bytes as text for people."""
+"""Sizes in bytes, and times, as text for people."""
 
 
 def size(count: float) -> str:
@@ -10,3 +10,13 @@ def size(count: float) -> str:
         if abs(count) < 999.95:
             return f"{count:.1f} {unit}"
     return f"{count / 1000:.1f} TB"
+
+
+def duration_in_words(seconds: float | None) -> str:
+    """A time in its largest unit: 3 h; "" for None."""
+    if seconds is None:
+        return ""
+    for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -40,6 +40,7 @@ _NEEDS: Final = {
     "test_api_tls": "broker",
     "test_authorizer_upgrade": "broker",
     "test_blocks": "demo",
+    "test_budgets": "broker",
     "test_callback_model": "broker",
     "test_chaos": "demo",
     "test_cluster_life": "broker",

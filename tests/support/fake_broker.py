@@ -24,7 +24,7 @@ from kio.index import load_payload_module
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
-from kio.static.primitive import i32
+from kio.static.primitive import i32, i64
 
 API_VERSIONS = 18
 SASL_HANDSHAKE = 17
@@ -48,6 +48,8 @@ class FakeLogDir:
     available_bytes: int = 50 * GIB
     error_code: int = 0
     topics: tuple[str, ...] = ()
+    sizes: tuple[tuple[str, int], ...] = ()
+    """More topics, each with the size of its partition 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,20 @@ class FakeBroker:
                 log_dir=each.log_dir,
                 topics=tuple(
                     module.DescribeLogDirsTopic(name=name, partitions=()) for name in each.topics
+                )
+                + tuple(
+                    module.DescribeLogDirsTopic(
+                        name=name,
+                        partitions=(
+                            module.DescribeLogDirsPartition(
+                                partition_index=i32(0),
+                                partition_size=i64(size),
+                                offset_lag=i64(0),
+                                is_future_key=False,
+                            ),
+                        ),
+                    )
+                    for name, size in each.sizes
                 ),
                 total_bytes=each.total_bytes,
                 usable_bytes=each.available_bytes,

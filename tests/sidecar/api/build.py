@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from sidecar.api.readiness import Polling
+from sidecar.budgets.capability import BudgetCapability
 from sidecar.control.board import Board, Listener, Snapshot
 from sidecar.control.capability import Capability, Services
 from sidecar.control.capability_failures import CapabilityFailures
@@ -98,6 +99,7 @@ class FakeSidecar:
         ask: FetchContents | None = None,
         peers: Sequence[str] = (),
         growth: GrowthCapability | None = None,
+        budgets: BudgetCapability | None = None,
         more: Sequence[Capability] = (),
         listeners: tuple[Listener, ...] = (),
         user_header: str | None = None,
@@ -120,7 +122,12 @@ class FakeSidecar:
         self.app: FastAPI = build_app(
             Services(self.board, self.wall, self.tokens, self._persist, None, self.failures),
             Polling(factors is not None, stuck_after_s, reaction_s=79.0),
-            capabilities=[*self._routed(admit), growth or GrowthCapability(None, self.wall), *more],
+            capabilities=[
+                *self._routed(admit),
+                growth or GrowthCapability(None, self.wall),
+                budgets or BudgetCapability(None, None, self.wall),
+                *more,
+            ],
             contents=self.contents,
             peers=peers,
             observations=ObservationLog(self.board.start_id, self.clock),

@@ -43,6 +43,7 @@ async def test_every_field_of_a_violation() -> None:
         "release_margin": 0.0,
         "scope": "cluster",
         "topics": None,
+        "budgets": [],
         "leaks": [],
     }
     assert list(response.json()) == [one.name for one in dataclasses.fields(QuotaFactorsDocument)]

@@ -12,7 +12,7 @@ from sidecar.throttle.decision import Decision, Disabled, Source, VolumeLimit
 from sidecar.throttle.fold import fail
 from sidecar.throttle.leak import LeakRules, Leaks
 from sidecar.throttle.limits import MinAvailableBytes
-from sidecar.throttle.memory import Memory, Override
+from sidecar.throttle.memory import BudgetThrottle, Memory, Override
 from sidecar.throttle.rules import Rules
 from sidecar.throttle.schedule import Release
 from sidecar.volumes import Observation
@@ -329,6 +329,23 @@ def test_news_that_fails_changes_nothing() -> None:
 
 
 # Waiting for a change.
+
+
+@pytest.mark.looptime
+async def test_a_step_of_a_budget_wakes_readers_and_is_no_change() -> None:
+    """Whoever reads the list of changes sees only decisions; the factor for all is still 1.0."""
+    board = Board(factors, loop_time)
+    board.observe(seen(loop_time(), a=50))
+    changes = len(board.changes)
+    for factor, generation in ((0.5, 3), (0.5, 3), (0.45, 4)):
+        waiter = asyncio.create_task(board.wait_for_change(generation - 1, 60.0))
+        await asyncio.sleep(0)
+        budget = {"etl": BudgetThrottle(factor, ("t",), loop_time())}
+        began = loop_time()
+        board.update(lambda memory, budget=budget: replace(memory, budgets=budget))  # type: ignore[misc]
+        assert (generation, 1.0) == ((await waiter).generation, board.snapshot.decision.factor)
+        assert began == loop_time(), "at once"
+    assert changes == len(board.changes)
 
 
 @pytest.mark.looptime

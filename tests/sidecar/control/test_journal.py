@@ -10,7 +10,7 @@ from sidecar.control.board import Board
 from sidecar.control.journal import log_publication
 from sidecar.throttle.decision import Shadow, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
-from sidecar.throttle.memory import Override
+from sidecar.throttle.memory import BudgetThrottle, Override
 from sidecar.throttle.readers import Refusals, Report
 from sidecar.throttle.rules import Rules
 from sidecar.volumes import Failure, FailureKind
@@ -359,3 +359,12 @@ def test_without_a_reader_a_user_would_be_throttled(board: Board, lines: Lines) 
     """No broker reads the decision, so nobody is throttled."""
     board.throttle_users("one", {"bob": (72.0, "2 ids too many")})
     assert [(logging.WARNING, "user bob would be throttled: 2 ids too many")] == loud(lines())
+
+
+def test_a_step_of_a_budget_is_no_decision(board: Board, lines: Lines) -> None:
+    """The watch of budgets has its own lines."""
+    board.observe(whole(0.0, [reading(1, 0.0, {"/d": 50})]))
+    lines()
+    budget = {"etl": BudgetThrottle(0.5, ("t",), 0.0)}
+    board.update(lambda memory: replace(memory, budgets=budget))
+    assert [] == loud(lines())

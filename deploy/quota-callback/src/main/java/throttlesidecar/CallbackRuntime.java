@@ -19,6 +19,7 @@ import javax.net.ssl.SSLSocketFactory;
 import org.apache.kafka.common.config.ConfigException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import throttlesidecar.decision.Budgets;
 import throttlesidecar.decision.Factors;
 import throttlesidecar.decision.Leak;
 import throttlesidecar.decision.Scope;
@@ -342,7 +343,9 @@ final class CallbackRuntime {
                             + SidecarAuthorizer.class.getName());
         }
         wasBlind = isBlind;
-        return isBlind ? factors.of(Scope.ALL) : factors;
+        Factors known = isBlind ? factors.of(Scope.ALL) : factors;
+        // Without topics, a budget of one owner would throttle all of them.
+        return connections.hasAuthorizer() ? known : known.with(Budgets.NONE);
     }
 
     Map<String, String> headers() {

@@ -44,6 +44,9 @@ public final class Factors {
     /** The requests that the factor for all applies to. */
     public final Scope scope;
 
+    /** The owners past their storage budgets; the stricter factor applies. */
+    public final Budgets budgets;
+
     public Factors(double global, Map<String, Double> users, Source source, long generation) {
         this(global, users, source, generation, Leak.WHOLE, false, false, Scope.ALL);
     }
@@ -51,6 +54,13 @@ public final class Factors {
     public Factors(
             double global, Map<String, Double> users, Source source, long generation, Leak leak,
             boolean admitsNobody, boolean isSloped, Scope scope) {
+        this(
+                global, users, source, generation, leak, admitsNobody, isSloped, scope, Budgets.NONE);
+    }
+
+    private Factors(
+            double global, Map<String, Double> users, Source source, long generation, Leak leak,
+            boolean admitsNobody, boolean isSloped, Scope scope, Budgets budgets) {
         this.global = global;
         this.users = Map.copyOf(users);
         this.source = source;
@@ -59,6 +69,7 @@ public final class Factors {
         this.admitsNobody = admitsNobody;
         this.isSloped = isSloped;
         this.scope = scope;
+        this.budgets = budgets;
     }
 
     /** The factors without a valid document, from the broker's setting. */
@@ -69,16 +80,25 @@ public final class Factors {
     /** The same with the smallest leak, for pauses that replace refusals. */
     public Factors urgent() {
         return new Factors(
-                global, users, source, generation, Leak.SMALLEST, admitsNobody, isSloped, scope);
+                global, users, source, generation, Leak.SMALLEST, admitsNobody, isSloped, scope,
+                budgets);
     }
 
     /** The same for the requests of a scope only. */
     public Factors of(Scope newScope) {
-        return new Factors(global, users, source, generation, leak, admitsNobody, isSloped, newScope);
+        return new Factors(
+                global, users, source, generation, leak, admitsNobody, isSloped, newScope, budgets);
+    }
+
+    /** The same with these owners past their storage budgets. */
+    public Factors with(Budgets newBudgets) {
+        return new Factors(
+                global, users, source, generation, leak, admitsNobody, isSloped, scope, newBudgets);
     }
 
     /** The same with a factor of 0 for all requests of a scope, whatever the sidecar decided. */
     public Factors throttled(Source by, boolean stops, Scope newScope) {
-        return new Factors(0.0, users, by, generation, leak, stops || admitsNobody, false, newScope);
+        return new Factors(
+                0.0, users, by, generation, leak, stops || admitsNobody, false, newScope, budgets);
     }
 }

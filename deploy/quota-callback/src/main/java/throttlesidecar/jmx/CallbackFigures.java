@@ -97,6 +97,8 @@ public final class CallbackFigures implements DynamicMBean {
                 "How many of them came on connections that are newer than the throttle.");
         add("RefusedBelowStopLine", () -> refusals.count(Refusals.Reason.STOP_LINE),
                 "How many of them came while a volume was below the stop line.");
+        add("RefusedByBudget", () -> refusals.count(Refusals.Reason.BUDGET),
+                "How many wrote to topics whose owner had used up its storage budget.");
         add("RefusedAfterRelease", () -> refusals.count(Refusals.Reason.RELEASE),
                 "How many came within seconds after a release, on connections refused before it.");
         add("RefusedClients", refusals::mostRefused,

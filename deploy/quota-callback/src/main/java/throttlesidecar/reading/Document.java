@@ -1,6 +1,7 @@
 package throttlesidecar.reading;
 
 import java.util.Map;
+import throttlesidecar.decision.Budgets;
 import throttlesidecar.decision.Scope;
 import throttlesidecar.volumes.VolumeLine;
 
@@ -52,6 +53,9 @@ public final class Document {
 
     /** The requests that the factor for all is for. */
     Scope scope = Scope.ALL;
+
+    /** The owners of topics that are past their storage budgets. */
+    Budgets budgets = Budgets.NONE;
 
     /** The document as it was received. */
     byte[] body;

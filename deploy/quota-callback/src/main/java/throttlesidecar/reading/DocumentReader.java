@@ -12,6 +12,7 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
+import throttlesidecar.decision.Budgets;
 import throttlesidecar.decision.Scope;
 import throttlesidecar.observability.Journal;
 import throttlesidecar.volumes.VolumeLine;
@@ -147,6 +148,9 @@ final class DocumentReader {
             case "topics":
                 document.scope = scope(value);
                 break;
+            case "budgets":
+                document.budgets = budgets(value);
+                break;
             case "release_margin":
                 releaseMargin = positive(name, value);
                 break;
@@ -219,6 +223,10 @@ final class DocumentReader {
         if (first == JsonToken.VALUE_NULL) {
             return Scope.ALL;
         }
+        return Scope.of(topics(first));
+    }
+
+    private Set<String> topics(JsonToken first) throws IOException, WrongAnswer {
         if (first != JsonToken.START_ARRAY) {
             throw new WrongAnswer("topics is neither an array nor null");
         }
@@ -233,7 +241,53 @@ final class DocumentReader {
                 throw new WrongAnswer("topics has more than " + MOST_TOPICS + " members");
             }
         }
-        return Scope.of(topics);
+        return topics;
+    }
+
+    /** Reads the owners past their storage budgets. */
+    private Budgets budgets(JsonToken first) throws IOException, WrongAnswer {
+        if (first != JsonToken.START_ARRAY) {
+            throw new WrongAnswer("budgets is no array");
+        }
+        Map<String, Double> factors = new HashMap<>();
+        Map<String, String> owners = new HashMap<>();
+        while (parser.nextToken() != JsonToken.END_ARRAY) {
+            budget(factors, owners);
+            if (factors.size() > MOST_USERS || owners.size() > MOST_TOPICS) {
+                throw new WrongAnswer("budgets has too many members");
+            }
+        }
+        return new Budgets(factors, owners);
+    }
+
+    private void budget(Map<String, Double> factors, Map<String, String> owners)
+            throws IOException, WrongAnswer {
+        if (parser.currentToken() != JsonToken.START_OBJECT) {
+            throw new WrongAnswer("budgets has a member that is no object");
+        }
+        String owner = "";
+        double factor = Double.NaN;
+        Set<String> topics = Set.of();
+        while (parser.nextToken() != JsonToken.END_OBJECT) {
+            String name = parser.getCurrentName();
+            JsonToken value = parser.nextToken();
+            if (name.equals("owner")) {
+                owner = text(value);
+            } else if (name.equals("factor")) {
+                factor = factor("the factor of a budget", value);
+            } else if (name.equals("topics")) {
+                topics = topics(value);
+            } else {
+                skip(value);
+            }
+        }
+        if (owner.isEmpty() || owner.length() > LONGEST_NAME || Double.isNaN(factor)) {
+            throw new WrongAnswer("budgets has a member without an owner or a factor");
+        }
+        factors.put(owner, factor);
+        for (String topic : topics) {
+            owners.put(topic, owner);
+        }
     }
 
     private Map<String, Double> users(JsonToken value) throws IOException, WrongAnswer {

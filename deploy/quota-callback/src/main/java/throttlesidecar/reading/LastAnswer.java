@@ -3,6 +3,7 @@ package throttlesidecar.reading;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import throttlesidecar.decision.Budgets;
 import throttlesidecar.decision.Leak;
 import throttlesidecar.decision.Scope;
 
@@ -147,6 +148,15 @@ final class LastAnswer {
             scope = last.rank() == VIOLATION ? scope.and(last.document.scope) : scope;
         }
         return scope;
+    }
+
+    /** The owners past their storage budgets, by any answer. */
+    static Budgets budgets(List<LastAnswer> counting) {
+        Budgets budgets = Budgets.NONE;
+        for (LastAnswer last : counting) {
+            budgets = budgets.and(last.document.budgets);
+        }
+        return budgets;
     }
 
     /**

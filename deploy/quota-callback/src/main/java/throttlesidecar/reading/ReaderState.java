@@ -239,6 +239,10 @@ final class ReaderState {
             logChange(next);
             changedNanos = nowNanos;
         }
+        if (applied != null && !next.budgets.equals(applied.budgets)) {
+            logBudgets(applied.budgets.factors, next.budgets.factors);
+            isFresh = true;
+        }
         boolean isTick = isSettling(nowNanos) && nowNanos - tickNanos >= 0;
         if (!changed && !isFresh && !isTick) {
             return null;
@@ -327,7 +331,8 @@ final class ReaderState {
         return new Factors(
                 last.factor(), document.users, Factors.Source.SIDECAR, document.generation,
                 LastAnswer.leak(own, counting), document.stops && last.sees(), last.isSloped(),
-                last.sees() ? LastAnswer.scope(last, counting) : Scope.ALL);
+                last.sees() ? LastAnswer.scope(last, counting) : Scope.ALL)
+                .with(LastAnswer.budgets(counting));
     }
 
     /** The same factors, unless one of the broker's own volumes is too full; null: no limit is known. */
@@ -398,6 +403,21 @@ final class ReaderState {
         } else {
             journal.info(line);
         }
+    }
+
+    /** Logs which owners' writers begin or cease to be slowed; steps in between are not logged. */
+    private void logBudgets(Map<String, Double> before, Map<String, Double> now) {
+        now.forEach((owner, factor) -> {
+            boolean was = before.getOrDefault(owner, 1.0) == 0.0;
+            if (!before.containsKey(owner) || was != (factor == 0.0)) {
+                journal.warn("Clients that write to topics of " + Journal.line(owner) + " are "
+                        + (factor == 0.0 ? "paused" : "slowed") + ": its storage budget is "
+                        + (factor == 0.0 ? "used up" : "nearly used up"));
+            }
+        });
+        before.keySet().stream().filter(owner -> !now.containsKey(owner)).forEach(owner ->
+                journal.info("Clients that write to topics of " + Journal.line(owner)
+                        + " are no longer slowed by its storage budget"));
     }
 
     private static String origin(Factors factors) {

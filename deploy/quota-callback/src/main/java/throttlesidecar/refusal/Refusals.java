@@ -88,6 +88,8 @@ public final class Refusals {
         NEW_CONNECTION("new connections are refused until the release"),
         /** A volume is below the stop line. */
         STOP_LINE("all producers are refused, since a volume is nearly full"),
+        /** The request writes to topics whose owner has used up its storage budget. */
+        BUDGET("the storage budget of a topic's owner is used up"),
         /** The client may still have requests in flight from before the release. */
         RELEASE("this connection is refused until it has waited for its answers after the release");
 
@@ -149,6 +151,9 @@ public final class Refusals {
         /** The scope at this connection's last refusal. */
         private volatile Scope scope = Scope.ALL;
 
+        /** The owner whose budget was the reason of the last refusal; null if another reason was. */
+        private volatile String owner;
+
         /** Whether the client has nothing in flight any more, so that the verdict ends. */
         boolean ends(long nanos) {
             if (!isReleased) {
@@ -206,7 +211,8 @@ public final class Refusals {
         boolean isFree = !throttles.isStopping && verdicts.isEmpty();
         Scope scope = throttles.scope;
         // A known connection has written to a topic that is not excluded.
-        if (isFree && isKnown && writers.isEmpty() && scope.isAll()) {
+        boolean areBudgetsFree = throttles.areBudgetsFree;
+        if (isFree && isKnown && writers.isEmpty() && scope.isAll() && areBudgetsFree) {
             return;
         }
         Settings now = terms.get();
@@ -220,16 +226,20 @@ public final class Refusals {
         if (onlyExcluded) {
             return;
         }
+        String owner = throttles.factors.budgets.strictest(actions, results);
+        if (owner != null) {
+            enforcement.noteOwner(principal, clientId, owner);
+        }
         if (isFree) {
             connections.note(id);
             return;
         }
-        check(throttles, now, id, isKnown, name, clientId, isInScope);
+        check(throttles, now, id, isKnown, name, clientId, isInScope, owner);
     }
 
     private void check(
             ActiveThrottles throttles, Settings now, String id, boolean isKnown, String principal,
-            String clientId, boolean isInScope) {
+            String clientId, boolean isInScope, String owner) {
         long nanos = running.nanos();
         Quotas.Client client = quotas.client(principal, clientId);
         Map<String, String> tags = client.tags(ClientQuotaType.PRODUCE);
@@ -240,6 +250,10 @@ public final class Refusals {
         if (stops && isInScope && throttles.factors.admitsNobody) {
             refuse(id, verdict, Reason.STOP_LINE, nanos, principal, clientId);
         }
+        boolean isExcluded = now.excludes(user, tags.get(TagSet.CLIENT_ID_TAG));
+        if (now.refuses && !isExcluded && throttles.stopsOwner(owner)) {
+            refuse(id, verdict, Reason.BUDGET, nanos, principal, clientId, owner);
+        }
         if (stops && !isKnown) {
             if (verdict != null || !enforcement.admits(client.tagSet(tagSets), user, isInScope)) {
                 refuse(id, verdict, Reason.NEW_CONNECTION, nanos, principal, clientId);
@@ -248,6 +262,10 @@ public final class Refusals {
         }
         if (verdict != null && !isInScope && verdict.scope.equals(throttles.scope)) {
             // The client has no refused request in flight to the topics that it writes to now.
+            return;
+        }
+        if (verdict != null && throttles.stopsOwner(verdict.owner)) {
+            // The same holds for topics of others than the owner whose budget is used up.
             return;
         }
         if (verdict != null) {
@@ -265,7 +283,14 @@ public final class Refusals {
 
     private void refuse(
             String id, Verdict last, Reason reason, long nanos, String principal, String clientId) {
+        refuse(id, last, reason, nanos, principal, clientId, null);
+    }
+
+    private void refuse(
+            String id, Verdict last, Reason reason, long nanos, String principal, String clientId,
+            String owner) {
         Verdict verdict = last == null ? verdicts.put(id, new Verdict()) : last;
+        verdict.owner = owner;
         boolean mutes = verdict.refused(reason, enforcement.throttles().scope, nanos);
         counts.get(reason).increment();
         mostRefused.add(principal, clientId, 1);

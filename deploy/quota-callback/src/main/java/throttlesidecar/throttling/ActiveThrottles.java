@@ -12,6 +12,10 @@ public final class ActiveThrottles {
     public final Factors factors;
     final Throttle all;
     final Map<String, Throttle> users;
+
+    /** The throttles of owners past their storage budgets. */
+    final Map<String, Throttle> budgets;
+
     final Settings settings;
 
     /** The requests that the throttle for all clients, or its ramp, applies to. */
@@ -20,23 +24,35 @@ public final class ActiveThrottles {
     /** Whether no client is throttled. */
     final boolean isFree;
 
+    /** Whether no owner is past its storage budget. */
+    public final boolean areBudgetsFree;
+
+    /** The epoch in which bytes are counted while an owner is past its budget. */
+    private final long budgetsEpoch;
+
     /** Whether any client's factor is 0. */
     public final boolean isStopping;
 
     ActiveThrottles(
-            Factors factors, Throttle all, Map<String, Throttle> users, Settings settings,
-            Scope scope) {
+            Factors factors, Throttle all, Map<String, Throttle> users,
+            Map<String, Throttle> budgets, long budgetsEpoch, Settings settings, Scope scope) {
         this.factors = factors;
         this.all = all;
         this.users = users;
+        this.budgets = budgets;
         this.settings = settings;
+        this.areBudgetsFree = budgets.values().stream().allMatch(ActiveThrottles::isFree);
+        this.budgetsEpoch = areBudgetsFree ? 0 : budgetsEpoch;
         this.scope = isFree(all) ? Scope.ALL : scope;
-        this.isFree = isFree(all) && users.values().stream().allMatch(ActiveThrottles::isFree);
-        this.isStopping = stops(all) || users.values().stream().anyMatch(ActiveThrottles::stops);
+        this.isFree = isFree(all) && areBudgetsFree
+                && users.values().stream().allMatch(ActiveThrottles::isFree);
+        this.isStopping = stops(all) || users.values().stream().anyMatch(ActiveThrottles::stops)
+                || budgets.values().stream().anyMatch(ActiveThrottles::stops);
     }
 
     static ActiveThrottles none(Factors factors, Settings settings, long nanos) {
-        return new ActiveThrottles(factors, Throttle.free(nanos), Map.of(), settings, Scope.ALL);
+        return new ActiveThrottles(
+                factors, Throttle.free(nanos), Map.of(), Map.of(), 0, settings, Scope.ALL);
     }
 
     private static boolean isFree(Throttle throttle) {
@@ -53,6 +69,11 @@ public final class ActiveThrottles {
         return isStopping
                 && !settings.excludes(user, clientId)
                 && (isInScope && stops(all) || stops(users.get(user)));
+    }
+
+    /** Whether the budget of an owner is used up; false for null. */
+    public boolean stopsOwner(String owner) {
+        return owner != null && stops(budgets.get(owner));
     }
 
     /** Takes landed bytes from the leak budgets of the throttles that stop a tag set. */
@@ -93,7 +114,8 @@ public final class ActiveThrottles {
 
     /** Whether a tag set's clients are not throttled. */
     boolean isFree(TagSet tagSet) {
-        return isFree || tagSet.isExcluded(settings) || isFree(all) && isFree(users.get(tagSet.user));
+        return isFree || tagSet.isExcluded(settings)
+                || isFree(all) && areBudgetsFree && isFree(users.get(tagSet.user));
     }
 
     /**
@@ -102,18 +124,26 @@ public final class ActiveThrottles {
      */
     void noteBefore(TagSet tagSet, double measured, long nanos) {
         Throttle user = users.get(tagSet.user);
+        Throttle budget = tagSet.owner == null ? null : budgets.get(tagSet.owner);
         double last = tagSet.before;
-        boolean isFree = isFree(all) && isFree(user);
+        boolean isFree = isFree(all) && isFree(user) && isFree(budget);
         if (!isFree && last > 0.0 && !tagSet.isBeforeLeast) {
             return;
         }
-        boolean isRecent = all.isRecent(nanos) || user != null && user.isRecent(nanos);
+        boolean isRecent = all.isRecent(nanos) || user != null && user.isRecent(nanos)
+                || budget != null && budget.isRecent(nanos);
         tagSet.before = isRecent ? Math.max(last, measured) : measured;
         tagSet.isBeforeLeast = !isFree;
     }
 
     long epoch(String user) {
         Throttle own = users.isEmpty() ? null : users.get(user);
-        return own == null ? all.epoch : Math.max(all.epoch, own.epoch);
+        long epoch = Math.max(all.epoch, budgetsEpoch);
+        return own == null ? epoch : Math.max(epoch, own.epoch);
+    }
+
+    /** The epoch of the budgets from now on, if an owner is past its budget: the same while one was. */
+    long budgetsEpoch(long next) {
+        return areBudgetsFree ? next : budgetsEpoch;
     }
 }

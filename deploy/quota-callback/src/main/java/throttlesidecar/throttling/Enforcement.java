@@ -53,6 +53,7 @@ public final class Enforcement {
     private final Faults faults = new Faults();
     private final Canary canary = new Canary();
     private final ScopedRequests scopedRequests = new ScopedRequests();
+    private final BudgetRequests budgetRequests = new BudgetRequests();
     private final LargestClients clientsInScope = new LargestClients(500, 50);
     private final ThreadLocal<Charged> charged = ThreadLocal.withInitial(Charged::new);
 
@@ -77,6 +78,7 @@ public final class Enforcement {
         if (factors.source == Factors.Source.DISABLED) {
             state = ActiveThrottles.none(factors, now, nanos);
             scopedRequests.end();
+            budgetRequests.clear();
             return;
         }
         ActiveThrottles old = state;
@@ -84,10 +86,11 @@ public final class Enforcement {
         // only grow.
         boolean isKnown = clocks.nowMs() >= furthestMs - (long) MS_PER_S;
         RatesBefore rates = new RatesBefore(tagSets, old, now, nanos, isKnown, this::failed);
-        Throttle all = next(old.all, null, factors.global, now, nanos, rates);
+        Supplier<Throttle.Before> whole = () -> rates.measure(null);
+        Throttle all = next(old.all, factors.global, now.releaseMs(), nanos, whole);
         Map<String, Throttle> users = new HashMap<>();
         old.users.forEach((user, throttle) -> {
-            Throttle next = next(throttle, user, 1.0, now, nanos, rates);
+            Throttle next = next(throttle, 1.0, now.releaseMs(), nanos, () -> rates.measure(user));
             if (next.isRecent(nanos)) {
                 users.put(user, next);
             }
@@ -95,13 +98,17 @@ public final class Enforcement {
         factors.users.forEach((name, factor) -> {
             String user = Sanitized.of(name);
             Throttle before = old.users.getOrDefault(user, Throttle.free(nanos));
-            users.put(user, next(before, user, factor, now, nanos, rates));
+            users.put(
+                    user, next(before, factor, now.releaseMs(), nanos, () -> rates.measure(user)));
         });
+        Map<String, Throttle> budgets = budgets(old, factors, nanos, rates);
         // Clients that were not throttled have no ramp after the throttle.
         // An equal scope is the same object, by which requests are noted.
         boolean isSame = factors.global >= 1.0 || factors.scope.equals(old.scope);
         Scope scope = isSame ? old.scope : factors.scope;
-        ActiveThrottles next = new ActiveThrottles(factors, all, users, now, scope);
+        ActiveThrottles next = new ActiveThrottles(
+                factors, all, users, budgets, old.budgetsEpoch(epochs + 1), now, scope);
+        epochs += old.areBudgetsFree && !next.areBudgetsFree ? 1 : 0;
         if (old.scope.isAll() && !next.scope.isAll()) {
             scopedRequests.begin(nanos);
             clientsInScope.clear();
@@ -110,18 +117,39 @@ public final class Enforcement {
         if (next.scope.isAll()) {
             scopedRequests.end();
         }
+        if (next.areBudgetsFree) {
+            budgetRequests.clear();
+        }
+    }
+
+    /** The throttles of owners. They have no ramp, since nobody knows their topics after the release. */
+    private Map<String, Throttle> budgets(
+            ActiveThrottles old, Factors factors, long nanos, RatesBefore rates) {
+        Map<String, Throttle> budgets = new HashMap<>();
+        old.budgets.forEach((owner, throttle) -> {
+            Throttle next = throttle.release(epochs + 1, nanos, 0);
+            if (next.isRecent(nanos)) {
+                budgets.put(owner, next);
+            }
+        });
+        factors.budgets.factors.forEach((owner, factor) -> {
+            Throttle before = old.budgets.getOrDefault(owner, Throttle.free(nanos));
+            budgets.put(owner, next(before, factor, 0, nanos, rates::measureOwner));
+        });
+        return budgets;
     }
 
     private Throttle next(
-            Throttle old, String user, double factor, Settings now, long nanos, RatesBefore rates) {
+            Throttle old, double factor, long releaseMs, long nanos,
+            Supplier<Throttle.Before> before) {
         if (old.begins(factor)) {
             canary.reset();
-            return old.begin(factor, rates.measure(user), ++epochs, nanos);
+            return old.begin(factor, before.get(), ++epochs, nanos);
         }
         if (factor < 1.0) {
             return factor == old.factor ? old : old.change(factor, ++epochs, nanos);
         }
-        Throttle next = old.release(epochs + 1, nanos, now.releaseMs());
+        Throttle next = old.release(epochs + 1, nanos, releaseMs);
         epochs += next == old ? 0 : 1;
         return next;
     }
@@ -140,6 +168,9 @@ public final class Enforcement {
         private KafkaPrincipal principal;
 
         private String clientId;
+
+        /** The owner past its storage budget that the request writes to; null for none. */
+        private String owner;
     }
 
     /** A tag set has its first request, from which on bytes count. */
@@ -176,6 +207,9 @@ public final class Enforcement {
         request.isDenied = DeniedRequest.isDue();
         request.principal = now.scope.isAll() ? null : principal;
         request.clientId = clientId;
+        request.owner = now.areBudgetsFree || principal == null
+                ? null
+                : budgetRequests.owner(principal, clientId);
         request.isInScope = request.principal == null
                 || scopedRequests.isInScope(principal, clientId, clocks.nanos());
         if (tagSet == null ? now.all.mode == Mode.FREE : now.isFree(tagSet)) {
@@ -260,9 +294,13 @@ public final class Enforcement {
                 now.settings, tagSet, own.bound(), bytes, landed, window, clocks.nanos());
         Throttle all = request.isInScope ? now.all : null;
         Throttle user = now.users.get(tagSet.user);
+        Throttle budget = request.owner == null ? null : now.budgets.get(request.owner);
+        if (budget != null) {
+            tagSet.owner = request.owner;
+        }
         double bound = request.isDenied
-                ? made.quotaIfDenied(all, user)
-                : made.quota(all, now.factors, user);
+                ? made.quotaIfDenied(all, user, budget)
+                : made.quota(all, now.factors, user, budget);
         account.throttles = bound < own.bound();
         if (bound >= own.bound()) {
             return own;
@@ -284,6 +322,11 @@ public final class Enforcement {
     /** Notes a request that was authorized while a scope applies, which is not all. */
     public void noteScope(KafkaPrincipal principal, String clientId, Scope scope, boolean isInScope) {
         scopedRequests.note(principal, clientId, scope, isInScope);
+    }
+
+    /** Notes a request that was authorized and writes to the topics of an owner past its budget. */
+    public void noteOwner(KafkaPrincipal principal, String clientId, String owner) {
+        budgetRequests.note(principal, clientId, owner);
     }
 
     /** As {@link ActiveThrottles#admits}, now. */

@@ -9,8 +9,8 @@ import throttlesidecar.throttling.Throttle.Mode;
  * A request that has landed. Computes the quota that makes Kafka pause its client: the client's own
  * quota, or a smaller one.
  *
- * <p>A client is in two groups at most, all clients of the broker and those of its user. The stricter
- * group counts.
+ * <p>A request is in three groups at most: all clients of the broker, those of its user, and those that
+ * write to an owner past its storage budget. The strictest group counts.
  */
 final class LandedRequest {
     /** How far a client may be ahead of its ramp, ms, since requests come in bursts. */
@@ -53,19 +53,24 @@ final class LandedRequest {
      * @param all null if the request is out of scope.
      * @param user null if the user has no throttle of its own. Such a throttle does not protect a disk, so
      *     no disk makes its leak smaller.
+     * @param budget null if the request writes to no owner past its storage budget.
      * @return bytes per second; the tag set's own quota applies if it is smaller.
      */
-    double quota(Throttle all, Factors factors, Throttle user) {
+    double quota(Throttle all, Factors factors, Throttle user, Throttle budget) {
         double bound = all == null ? own : under(all, factors.leak, factors.isSloped);
         if (user != null) {
             bound = Math.min(bound, under(user, Leak.WHOLE, false));
+        }
+        if (budget != null) {
+            bound = Math.min(bound, under(budget, Leak.WHOLE, true));
         }
         return ramps(all) || ramps(user) ? Math.min(bound, pausing(rampPauseMs(all, user))) : bound;
     }
 
     /** The quota if no bytes of the request land: its client pauses and uses up no budget. */
-    double quotaIfDenied(Throttle all, Throttle user) {
-        boolean stops = ActiveThrottles.stops(all) || ActiveThrottles.stops(user);
+    double quotaIfDenied(Throttle all, Throttle user, Throttle budget) {
+        boolean stops = ActiveThrottles.stops(all) || ActiveThrottles.stops(user)
+                || ActiveThrottles.stops(budget);
         return stops ? Math.min(own, pausing(settings.pauseMaxMs)) : own;
     }
 

@@ -41,6 +41,15 @@ final class RatesBefore {
         this.failed = failed;
     }
 
+    /** Computed at most once, since many budgets may begin to throttle at the same time. */
+    private Throttle.Before whole;
+
+    /** As {@link #measure} for all tag sets, of which it is not known yet which write to an owner. */
+    Throttle.Before measureOwner() {
+        whole = whole == null ? measure(null) : whole;
+        return whole;
+    }
+
     /** Notes the rate of each tag set of a user, or of all for null, and returns their sum. */
     Throttle.Before measure(String user) {
         Throttle.Before sum = sum(user, tagSet -> {

@@ -33,7 +33,7 @@ final class ScopedRequests {
     private final Recent<Key, Scope> noted = new Recent<>(MOST);
     private volatile long sinceNanos;
 
-    private static final class Key {
+    static final class Key {
         private final KafkaPrincipal principal;
         private final String clientId;
 

@@ -46,6 +46,9 @@ public final class TagSet {
      */
     volatile boolean isBeforeLeast;
 
+    /** The owner past its storage budget that the last throttled request wrote to; null for none. */
+    volatile String owner;
+
     /** Paces this tag set after a release; null before the first one. */
     volatile Pacer pacer;
 

@@ -18,6 +18,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import throttlesidecar.decision.Budgets;
 import throttlesidecar.decision.Scope;
 import throttlesidecar.volumes.Volume;
 
@@ -247,6 +248,22 @@ class DocumentReaderTest {
         assertFalse(readWith(",\"scope\":\"cluster\"").isOfVolumes);
         for (String wrong : List.of("7", "\"a\"", "[7]", "[[\"a\"]]", "{}")) {
             assertThrows(WrongAnswer.class, () -> readWith(",\"topics\":" + wrong), wrong);
+        }
+    }
+
+    /** Without budgets, as from an older sidecar, no owner is past one. An invalid member is an error. */
+    @Test
+    void readsBudgets() throws Exception {
+        assertEquals(Budgets.NONE, readWith("").budgets);
+        Budgets read = readWith(",\"budgets\":[{\"owner\":\"etl\",\"factor\":0.5,\"new\":{},"
+                + "\"topics\":[\"a\",\"b\"]},{\"owner\":\"web\",\"factor\":0,\"topics\":[]}]").budgets;
+        assertEquals(
+                new Budgets(Map.of("etl", 0.5, "web", 0.0), Map.of("a", "etl", "b", "etl")), read);
+        for (String wrong : List.of(
+                "7", "{}", "[7]", "[{}]", "[{\"owner\":\"a\"}]", "[{\"factor\":0.5}]",
+                "[{\"owner\":\"a\",\"factor\":2}]",
+                "[{\"owner\":\"a\",\"factor\":0,\"topics\":[7]}]")) {
+            assertThrows(WrongAnswer.class, () -> readWith(",\"budgets\":" + wrong), wrong);
         }
     }
 

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
+import throttlesidecar.decision.Budgets;
 import throttlesidecar.decision.Factors;
 import throttlesidecar.decision.Factors.Source;
 import throttlesidecar.decision.Leak;
@@ -161,6 +162,38 @@ class ReaderStateTest {
         state.decide(now);
 
         assertEquals(1, lines.count("I: Produce quotas are multiplied by 1.0"), lines.toString());
+    }
+
+    /** Each step of a budget is applied, and its beginning, pause and end are logged. */
+    @Test
+    void appliesEachStepOfABudget() {
+        onAnswer(modified(1.0, 60_000));
+        state.decide(now);
+        for (double factor : new double[] {0.5, 0.45, 0.0, 1.0}) {
+            Document next = document(1.0, Map.of(), 60_000);
+            if (factor < 1.0) {
+                next.budgets = new Budgets(Map.of("etl", factor), Map.of("raw", "etl"));
+            }
+            onAnswer(Answer.modified(next, TAG, now));
+            assertEquals(next.budgets, state.decide(now).budgets);
+            assertNull(state.decide(now));
+        }
+        assertEquals(1, lines.count("W: Clients that write to topics of etl are slowed"));
+        assertEquals(1, lines.count("W: Clients that write to topics of etl are paused"));
+        assertEquals(1, lines.count("I: Clients that write to topics of etl are no longer slowed"));
+    }
+
+    /** A budget that only another sidecar knows ends with the validity of its answer. */
+    @Test
+    void aBudgetEndsWithItsAnswer() {
+        state.adoptOthers(1);
+        Document other = document(1.0, Map.of(), 20_000);
+        other.budgets = new Budgets(Map.of("etl", 0.5), Map.of("raw", "etl"));
+        state.onOther(0, Answer.modified(other, TAG, now));
+        onAnswer(modified(1.0, 60_000));
+        assertEquals(other.budgets, state.decide(now).budgets);
+        pass(20_001);
+        assertEquals(Budgets.NONE, state.decide(now).budgets);
     }
 
     /** Requests wait longer while no client is throttled, and not at all after a failure. */

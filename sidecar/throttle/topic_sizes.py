@@ -1,0 +1,138 @@
+"""The sizes of topics in the whole cluster, from what each broker reports of its replicas.
+
+A size has two forms: the bytes of all replicas, and the bytes of each partition counted once, by
+its largest replica. A copy that a log-dir move makes is left out, because an operator made it and
+not a client. A reading of a broker counts for the validity. After that the broker is not seen, and
+sums without it are the least that topics can have.
+
+Sums are kept for each topic, and only topics whose partitions have changed are added up again. So
+the cost of a reading grows with what was written, not with what there is.
+
+Example: partition 0 of "orders" has 100 bytes on broker 1 and 90 on broker 2, whose replica is
+behind: 190 bytes in all replicas, and 100 counted once.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sidecar.throttle.growth import Replicas
+from sidecar.throttle.validity import is_valid
+
+Partitions = Mapping[int, int]
+"""Index -> size, bytes."""
+
+
+class TopicSize(NamedTuple):
+    """The size of a topic in the cluster, bytes.
+
+    Attributes:
+        once: each partition counted once.
+        replicas: all replicas.
+    """
+
+    once: int
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerTopics:
+    """The topics of a broker, in all its log dirs.
+
+    Attributes:
+        read_at: when the broker was asked, steady seconds.
+        topics: topic -> its partitions there.
+    """
+
+    read_at: float
+    topics: dict[str, Partitions]
+
+
+def broker_topics(read_at: float, log_dirs: Iterable[Replicas]) -> BrokerTopics:
+    """Put the log dirs of a broker together, without the copies of log-dir moves."""
+    topics: dict[str, Partitions] = {}
+    for replicas in log_dirs:
+        for topic, partitions in replicas.items():
+            sizes = {index: size_bytes for index, size_bytes, is_copy in partitions if not is_copy}
+            topics[topic] = {**topics[topic], **sizes} if topic in topics else sizes
+    return BrokerTopics(read_at, topics)
+
+
+class TopicSizes:
+    """The sizes of topics, by the last valid readings; it changes with each reading."""
+
+    def __init__(self) -> None:
+        self._brokers: dict[int, BrokerTopics] = {}
+        self._sizes: dict[str, TopicSize] = {}
+
+    @property
+    def sizes(self) -> Mapping[str, TopicSize]:
+        """The topics that any valid reading has."""
+        return self._sizes
+
+    def partitions(self, broker_id: int, topics: Iterable[str]) -> dict[str, tuple[int, ...]]:
+        """The partitions of these topics that were last seen on a broker."""
+        known = self._brokers.get(broker_id)
+        if known is None:
+            return {}
+        return {topic: tuple(known.topics[topic]) for topic in topics if topic in known.topics}
+
+    def take(
+        self, broker_id: int, reading: BrokerTopics, asked: Collection[str] | None = None
+    ) -> None:
+        """Take a reading of a broker.
+
+        Args:
+            broker_id: the broker.
+            reading: its topics.
+            asked: the only topics that were asked for, which does not renew the reading of the
+                others; None for all of them.
+        """
+        if asked is None:
+            self._replace(broker_id, reading)
+        elif (before := self._brokers.get(broker_id)) is not None:
+            # Thousands of other topics are not touched.
+            for topic in asked:
+                partitions = reading.topics.get(topic, {})
+                if before.topics.get(topic) != partitions:
+                    before.topics[topic] = partitions
+                    self._add_up(topic)
+
+    def seen(self, brokers: Iterable[int], validity_s: float, now: float) -> list[int]:
+        """Drop the readings that are too old, and return those brokers that were not seen.
+
+        Args:
+            brokers: the brokers of the cluster.
+            validity_s: how long a reading counts, seconds.
+            now: steady seconds.
+        """
+        for broker_id, reading in list(self._brokers.items()):
+            if not is_valid(reading.read_at, validity_s, now):
+                self._replace(broker_id, None)
+        return sorted(set(brokers) - self._brokers.keys())
+
+    def _replace(self, broker_id: int, reading: BrokerTopics | None) -> None:
+        before = self._brokers.pop(broker_id, None)
+        old: Mapping[str, Partitions] = {} if before is None else before.topics
+        new: Mapping[str, Partitions] = {} if reading is None else reading.topics
+        if reading is not None:
+            self._brokers[broker_id] = reading
+        for topic in old.keys() | new.keys():
+            if old.get(topic) != new.get(topic):
+                self._add_up(topic)
+
+    def _add_up(self, topic: str) -> None:
+        largest: dict[int, int] = defaultdict(int)
+        total = 0
+        found = False
+        for reading in self._brokers.values():
+            if (partitions := reading.topics.get(topic)) is not None:
+                found = True
+                for index, size_bytes in partitions.items():
+                    total += size_bytes
+                    largest[index] = max(largest[index], size_bytes)
+        if found:
+            self._sizes[topic] = TopicSize(sum(largest.values()), total)
+        else:
+            self._sizes.pop(topic, None)

@@ -1,0 +1,126 @@
+"""The watch of storage budgets reads what is due, and publishes throttles of owners."""
+
+import msgspec
+import pytest
+
+from sidecar.budgets.followers import Factors
+from sidecar.throttle.budgets import Budget
+from tests.sidecar.api.build import FakeSidecar
+from tests.sidecar.budgets.build import Scene
+from tests.sidecar.growth.build import MB
+
+
+@pytest.fixture
+def scene() -> Scene:
+    """A scene before the first reading."""
+    return Scene()
+
+
+async def test_an_owner_past_its_soft_bytes_is_read_alone(scene: Scene) -> None:
+    """All topics once a minute; in between only what is near; and a new generation for brokers."""
+    await scene.at(0.0)
+    await scene.at(30.0)
+    assert [(1, ()), (2, ())] == scene.asked
+    scene.sizes[1]["etl.a"] = 195 * MB
+    await scene.at(61.0)
+    assert [(1, ()), (2, ())] * 2 == scene.asked, "no owner was near"
+    generation = scene.board.snapshot.generation
+    assert {"etl"} == scene.throttled().keys()
+    scene.asked.clear()
+    scene.sizes[1]["etl.a"] = 200 * MB
+    await scene.at(63.0)
+    assert [(1, ("etl.a",))] == scene.asked
+    assert {"etl": 0.0} == scene.throttled()
+    assert ("etl.a",) == scene.board.snapshot.decision.budgets["etl"].topics
+    assert generation < scene.board.snapshot.generation
+    scene.sizes[1]["etl.a"] = 10 * MB
+    await scene.at(66.0)
+    assert {} == scene.throttled()
+
+
+async def test_a_silent_broker_keeps_its_owner_paused_for_the_validity(scene: Scene) -> None:
+    """The other broker is still read; after the validity the size is not known."""
+    scene.sizes[1]["etl.a"] = 200 * MB
+    await scene.at(0.0)
+    scene.silent = {1}
+    for now in (100.0, 200.0, 300.0):
+        await scene.at(now)
+        assert {"etl": 0.0} == scene.throttled()
+    await scene.at(361.0)
+    assert {} == scene.throttled()
+    assert (1,) == scene.watch.usages["etl"].unseen
+
+
+async def test_changed_budgets_apply_at_once(scene: Scene) -> None:
+    """With the sizes that are known."""
+    await scene.at(0.0)
+    scene.watch.change([Budget("web", 9 * MB, 9 * MB, topics=frozenset({"clicks"}))])
+    await scene.at(1.0)
+    assert {"web": 0.0} == scene.throttled()
+    assert [(1, ()), (2, ())] == scene.asked, "nothing is read for that"
+
+
+async def test_a_restart_releases_no_paused_owner(scene: Scene) -> None:
+    """It stays paused until all brokers were read; an owner that has left the file does not."""
+    scene.sizes[1]["etl.a"] = 200 * MB
+    await scene.at(0.0)
+    kept = scene.board.snapshot.memory.retained
+    assert {"budgets": {"paused": {"etl": ["etl.a"]}}} == kept
+    again = Scene({"budgets": {"paused": {"etl": ["etl.a"], "gone": ["x"]}}})
+    again.watch.resume()
+    assert {"etl": 0.0} == again.throttled()
+    await again.at(1.0)
+    assert {} == again.throttled(), "it has less now"
+    assert {"budgets": {"paused": {}}} == again.board.snapshot.memory.retained
+
+
+async def test_after_a_restart_a_silent_broker_releases_nobody() -> None:
+    """Before the validity is over; what others have is not all."""
+    scene = Scene({"budgets": {"paused": {"etl": ["etl.a"]}}})
+    scene.watch.resume()
+    scene.silent = {1}
+    for now in (1.0, 12.0, 290.0):
+        await scene.at(now)
+        assert {"etl": 0.0} == scene.throttled()
+    assert (1,) == scene.watch.usages["etl"].unseen
+    await scene.at(351.0)
+    assert {} == scene.throttled()
+
+
+async def test_a_follower_takes_the_throttles_of_an_observer(scene: Scene) -> None:
+    """It reads no broker, and keeps the throttles for the validity when no observer answers."""
+    scene.sizes[1]["etl.a"] = 200 * MB
+    await scene.at(0.0)
+    observer = FakeSidecar(board=scene.board)
+    answer = msgspec.json.decode((await observer.get("/v1/quota-factors")).content, type=Factors)
+    follower = Scene()
+    follower.is_observer = False
+    follower.observed = answer.throttles(0.0)
+    await follower.at(0.0)
+    assert ({"etl": 0.0}, []) == (follower.throttled(), follower.asked)
+    assert ("etl.a",) == follower.board.snapshot.decision.budgets["etl"].topics
+    kept = follower.board.snapshot.memory.retained
+    assert {"budgets": {"paused": {"etl": ["etl.a"]}}} == kept, "for its own restart"
+    follower.observed = None
+    await follower.at(300.0)
+    assert {"etl": 0.0} == follower.throttled()
+    await follower.at(301.0)
+    assert {} == follower.throttled()
+    follower.observed = answer.throttles(302.0)
+    await follower.at(303.0)
+    assert {"etl": 0.0} == follower.throttled()
+    follower.observed = {}
+    await follower.at(305.0)
+    assert {} == follower.throttled()
+
+
+async def test_a_throttle_ends_with_the_validity(scene: Scene) -> None:
+    """If the watch does not run any more."""
+    scene.sizes[1]["etl.a"] = 200 * MB
+    await scene.at(0.0)
+    scene.clock.now = 300.0
+    scene.board.update(lambda memory: memory)
+    assert {"etl": 0.0} == scene.throttled()
+    scene.clock.now = 300.1
+    scene.board.update(lambda memory: memory)
+    assert {} == scene.throttled()
