@@ -83,6 +83,7 @@ class Services:
         request_log: reads the log of the broker beside this sidecar; None when no file is set.
         failures: guards functions that other parts call.
         is_observer: returns whether this sidecar asks all brokers; otherwise observers do.
+        is_first: returns whether this sidecar alone acts on the cluster, as the first of its peers.
         trust: sends requests to other sidecars.
         contents: the contents of volumes; None if no broker is polled.
         fetch_sizes: reads some partitions of brokers; None if no broker is polled.
@@ -96,6 +97,7 @@ class Services:
     request_log: LogReader | None
     failures: CapabilityFailures
     is_observer: Callable[[], bool] = always
+    is_first: Callable[[], bool] = always
     trust: Trust = field(default_factory=Trust)
     contents: VolumeContents | None = None
     fetch_sizes: FetchSizes | None = None

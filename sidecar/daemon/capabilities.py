@@ -19,6 +19,7 @@ from sidecar.growth.capability import prepare as prepare_growth
 from sidecar.history.capability import prepare as prepare_history
 from sidecar.mutations.capability import prepare as prepare_mutations
 from sidecar.producer_ids.capability import prepare as prepare_producer_ids
+from sidecar.relief.capability import prepare as prepare_relief
 from sidecar.request_time.capability import prepare as prepare_request_time
 from sidecar.settings import Settings
 from sidecar.volumes import Observation
@@ -33,6 +34,7 @@ CAPABILITIES: Final[Mapping[str, Prepare]] = {
     "client_quotas": prepare_client_quotas,
     "growth": prepare_growth,
     "budgets": prepare_budgets,
+    "relief": prepare_relief,
 }
 
 

@@ -194,6 +194,7 @@ async def compose(
         request_log=request_log,
         failures=failures,
         is_observer=lambda: observers is None or observers.is_observer,
+        is_first=lambda: observers is None or observers.is_first,
         trust=files.tls.trust,
         contents=contents,
         fetch_sizes=_fetch_sizes(credentials, board) if polls else None,

@@ -45,20 +45,20 @@ _DELETED: Final = 3
 
 
 class _Partitions:
-    """An array of partitions; only their indexes, leaders and replicas are kept."""
+    """An array of partitions; only their indexes, leaders, replicas and leader epochs are kept."""
 
-    def decode(self, data: BytesIO) -> list[tuple[int, int, Sequence[int]]]:
-        """Decodes index, leader and replicas of each.
+    def decode(self, data: BytesIO) -> list[tuple[int, int, Sequence[int], int]]:
+        """Decodes index, leader, replicas and leader epoch of each.
 
         Raises:
             ValueError: the bytes end too early.
         """
-        partitions: list[tuple[int, int, Sequence[int]]] = []
+        partitions: list[tuple[int, int, Sequence[int], int]] = []
         for _ in range(UnsignedVarInt32.decode(data) - 1):
             Int16.decode(data)
-            index, leader, _epoch = (Int32.decode(data) for _ in range(3))
+            index, leader, epoch = (Int32.decode(data) for _ in range(3))
             replicas, _in_sync, _offline = (CompactArray(Int32).decode(data) for _ in range(3))
-            partitions.append((index, leader, tuple(replicas or ())))
+            partitions.append((index, leader, tuple(replicas or ()), epoch))
             TaggedFields.decode(data)
         return partitions
 
@@ -132,5 +132,5 @@ def _fed(_: Query, response: Response, broker_id: int) -> frozenset[int] | Failu
             text = f"broker {broker_id}: Metadata of {name} returned {error_name(error_code)}"
             return Failure(FailureKind.AUTHORIZATION, text)
         if not is_internal:
-            fed.update(*(replicas for _, leader, replicas in partitions if leader == broker_id))
+            fed.update(*(replicas for _, leader, replicas, _ in partitions if leader == broker_id))
     return frozenset(fed)

@@ -90,7 +90,7 @@ def log_dirs_in(response: Response) -> list[tuple[Any, ...]]:
     return log_dirs or []
 
 
-_RequestV4, _RequestV5 = (
+VERSIONS: Final = tuple(
     message(
         "DescribeTopicsOfLogDirs",
         DESCRIBE_LOG_DIRS_KEY,
@@ -103,7 +103,7 @@ _RequestV4, _RequestV5 = (
 )
 
 
-class DescribeTopicsOfLogDirs(AdminRequest, versions=(_RequestV4, _RequestV5)):
+class DescribeTopicsOfLogDirs(AdminRequest, versions=VERSIONS):
     """Requests all partitions in a broker's log dirs; the answer grows with their number."""
 
     NEEDED = "v4 (Kafka 3.3)"

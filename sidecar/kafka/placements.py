@@ -100,7 +100,7 @@ def _leaders(_query: Query, response: Response, _broker_id: int) -> Placement | 
     topic_ids: dict[str, str] = {}
     for error_code, name, topic_id, _internal, partitions, *_ in response.topics or ():
         if not error_code and name is not None:
-            leaders |= {(name, index): leader for index, leader, _replicas in partitions}
+            leaders |= {(name, index): leader for index, leader, *_ in partitions}
             # As Kafka's Uuid writes it.
             topic_ids[name] = base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
     return Placement(leaders, None, topic_ids)

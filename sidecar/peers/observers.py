@@ -177,6 +177,11 @@ class Observers:
         is_followed = at is not None and now - at <= _FOLLOWED_S
         return is_followed or now > self._fresh_until or any(one.is_self for one in self._followed)
 
+    @property
+    def is_first(self) -> bool:
+        """Whether this sidecar is the first that answers; False while it does not know."""
+        return bool(self._followed) and self._followed[0].is_self
+
     async def run(self) -> None:
         """Follow observers, until cancelled."""
         try:

@@ -29,7 +29,8 @@ _PROPERTIES: Final = re.compile(
 )
 _TABLES: Final = re.compile(
     "(storage_per_volume_(?:limit|soft_limit|stop)|storage|kafka_admin|throttle_(?:factor|emergency)"
-    "|aiven|http|metrics|webhook|kubernetes|history|producer_id_quota|controller_(?:mutations|quota)|log)_(.*)"
+    "|aiven|http|metrics|webhook|kubernetes|history|producer_id_quota"
+    "|controller_(?:mutations|quota)|log|relief)_(.*)"
 )
 # Variables that Kubernetes injects for a Service whose name starts with "sidecar-".
 _SERVICE_VARIABLE: Final = re.compile(

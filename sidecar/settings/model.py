@@ -342,6 +342,14 @@ class Settings(BaseSettings):
     state_file: File | None = None
     """The file in which the sidecar keeps its decision, the last volumes and the override across a
     restart. Without it, the sidecar keeps nothing."""
+    relief_file: File | None = None
+    """A TOML file with the topics from which the sidecar may delete the oldest records before a
+    volume reaches its limit. Without it, the sidecar deletes nothing."""
+    relief_mode: Annotated[values.ReliefMode, _one_of(values.ReliefMode)] = "dry-run"
+    """Whether the sidecar deletes these records, or only shows what it would delete. With delete,
+    it needs SIDECAR_STATE_FILE, beside which it keeps a journal for 90 days."""
+    relief_step: Size = 2_000_000_000
+    """About the most that the sidecar deletes at once, every 10 s."""
     token_file: File | None = None
     """A file with the bearer token for changes over HTTP. Without it, changes are rejected."""
     request_log_file: File | None = None

@@ -103,6 +103,10 @@ def _check_needs(values: Settings, problems: Problems) -> None:
         problems.add(file, f"remove it, or {problems.name(url)}")
     if values.webhook_secret_file is not None and not are_set:
         problems.add("webhook_secret_file", f"needs {problems.name(url)}")
+    if values.relief_mode == "delete":
+        for needed in ("relief_file", "state_file"):
+            if getattr(values, needed) is None:
+                problems.add("relief_mode", f"delete needs {problems.name(needed)}")
 
 
 def _check_no_limits(values: Settings, problems: Problems) -> None:

@@ -11,6 +11,7 @@ ThrottleScope = Literal["cluster", "volume"]
 IdsCount = Literal["active", "allocated"]
 LogFormat = Literal["text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
+ReliefMode = Literal["off", "dry-run", "delete"]
 Platform = Literal["auto", "kafka", "strimzi"]
 WebhookFormat = Literal["alertmanager", "slack"]
 

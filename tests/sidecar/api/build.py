@@ -27,6 +27,7 @@ from sidecar.producer_ids.routes import IdParts, add_producer_ids
 from sidecar.producer_ids.service import ProducerIdWatch
 from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
 from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
+from sidecar.relief.capability import ReliefCapability
 from sidecar.request_time.routes import add_usage
 from sidecar.status.inputs import ToolSettings
 from sidecar.throttle.decision import Disabled, VolumeLimit
@@ -126,6 +127,7 @@ class FakeSidecar:
                 *self._routed(admit),
                 growth or GrowthCapability(None, self.wall),
                 budgets or BudgetCapability(None, None, self.wall),
+                ReliefCapability(),
                 *more,
             ],
             contents=self.contents,

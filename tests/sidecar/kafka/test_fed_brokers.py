@@ -129,11 +129,11 @@ async def test_what_lies_there_can_not_be_read() -> None:
 @DEAR
 @given(entity=st.from_type(METADATA.MetadataResponse))
 def test_whatever_a_broker_may_say_is_read(entity: Any) -> None:
-    """Indexes, leaders and replicas, with anything else beside."""
+    """Indexes, leaders, replicas and leader epochs, with anything else beside."""
     decoded = _Response.decode(encode(entity))
     for topic, ours in zip(entity.topics, decoded.topics, strict=True):
         assert (topic.error_code, topic.name, topic.is_internal) == (ours[0], ours[1], ours[3])
         assert ours[4] == [
-            (part.partition_index, part.leader_id, tuple(part.replica_nodes))
+            (part.partition_index, part.leader_id, tuple(part.replica_nodes), part.leader_epoch)
             for part in topic.partitions
         ]

@@ -26,6 +26,16 @@ from sidecar.kafka.quota_messages import (
     AlterClientQuotas,
     DescribeClientQuotas,
 )
+from sidecar.kafka.relief_messages import (
+    LATEST,
+    DeleteRecords,
+    DescribeShareOffsets,
+    DescribeTopicConfigs,
+    FetchOffsets,
+    ListGroups,
+    ListOffsets,
+    SizesOf,
+)
 from sidecar.kafka.topic_messages import (
     CreatePartitions,
     CreateTopics,
@@ -191,6 +201,74 @@ REQUESTS: dict[str, tuple[Any, int, dict[str, object]]] = {
                 {"name": "clicks", "partition_indexes": (1,)},
             ]
         },
+    ),
+    "records below two offsets": (
+        DeleteRecords({("logs", 0): 120, ("logs", 1): 7}, 10_000),
+        2,
+        {
+            "topics": [
+                {
+                    "name": "logs",
+                    "partitions": [
+                        {"partition_index": 0, "offset": 120},
+                        {"partition_index": 1, "offset": 7},
+                    ],
+                }
+            ],
+            "timeout": TEN_SECONDS,
+        },
+    ),
+    "the end of a partition": (
+        ListOffsets({("logs", 3): (5, LATEST)}),
+        6,
+        {
+            "replica_id": -1,
+            "isolation_level": 0,
+            "topics": [
+                {
+                    "name": "logs",
+                    "partitions": [
+                        {"partition_index": 3, "current_leader_epoch": 5, "timestamp": -1}
+                    ],
+                }
+            ],
+        },
+    ),
+    "groups, v4": (ListGroups(), 4, {"states_filter": ()}),
+    "groups, v5": (ListGroups(), 5, {"states_filter": (), "types_filter": ()}),
+    "all offsets of two groups": (
+        FetchOffsets(["a", "b"]),
+        8,
+        {
+            "groups": [{"group_id": "a", "topics": None}, {"group_id": "b", "topics": None}],
+            "require_stable": False,
+        },
+    ),
+    "all offsets of a share group": (
+        DescribeShareOffsets(["a"]),
+        0,
+        {"groups": [{"group_id": "a", "topics": None}]},
+    ),
+    "a configuration of two topics": (
+        DescribeTopicConfigs(["a", "b"], ["segment.bytes"]),
+        4,
+        {
+            "resources": [
+                {
+                    "resource_type": 2,
+                    "resource_name": name,
+                    "configuration_keys": ("segment.bytes",),
+                }
+                for name in "ab"
+            ],
+            "include_synonyms": False,
+            "include_documentation": False,
+        },
+    ),
+    "sizes of two partitions": (
+        SizesOf([("a", 0), ("a", 2)]),
+        5,
+        {"topics": [{"topic": "a", "partitions": (0, 2)}]},
     ),
 }
 

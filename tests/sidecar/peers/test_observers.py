@@ -28,6 +28,15 @@ def observing(world: World) -> list[str]:
     ]
 
 
+def acting(world: World) -> list[str]:
+    """The addresses of those that act alone on the cluster."""
+    return [
+        each.url
+        for each in world.sidecars
+        if each.alive and each.observers is not None and each.observers.is_first
+    ]
+
+
 @pytest.mark.slow
 async def test_k_of_n_ask_all_brokers() -> None:
     """The first of the order, and every sidecar knows what they see, some milliseconds later."""
@@ -44,7 +53,7 @@ async def test_k_of_n_ask_all_brokers() -> None:
 
 @pytest.mark.slow
 async def test_the_next_one_takes_the_place_of_one_that_dies() -> None:
-    """Within seconds; who is back observes again, and the other stops."""
+    """Within seconds; who is back observes again, and the other stops. The first one acts alone."""
     world = World(6, 2)
     world.start()
     await asyncio.sleep(2 * INTERVAL_S)
@@ -53,9 +62,11 @@ async def test_the_next_one_takes_the_place_of_one_that_dies() -> None:
     world.kill(number)
     await asyncio.sleep(15.0)
     assert set(order[1:3]) == set(observing(world))
+    assert [order[1]] == acting(world)
     world.revive(number)
     await asyncio.sleep(60.0)
     assert set(order[:2]) == set(observing(world))
+    assert [order[0]] == acting(world)
 
 
 async def test_alone_it_asks_itself() -> None:

@@ -100,3 +100,15 @@ def test_client_quotas_are_set_by_one_part_and_for_all() -> None:
     alone, problems = checked(*limit, "enforcement", **limit, enforcement="client-quotas")
     assert () == problems
     assert alone is not None
+
+
+def test_deletions_need_classes_and_a_place_for_their_journal() -> None:
+    """A dry run needs neither."""
+    limit = {"storage_per_volume_limit_min_available_bytes": 10}
+    _, problems = checked(*limit, "relief_mode", **limit, relief_mode="delete")
+    assert [
+        "RELIEF_MODE: delete needs SIDECAR_RELIEF_FILE",
+        "RELIEF_MODE: delete needs SIDECAR_STATE_FILE",
+    ] == list(problems)
+    _, problems = checked(*limit, "relief_mode", **limit, relief_mode="dry-run")
+    assert () == problems

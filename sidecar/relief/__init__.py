@@ -1,0 +1,1 @@
+"""Makes room on volumes by deleting the oldest records of declared topics."""

@@ -1,0 +1,179 @@
+"""The capability that makes room on volumes (SIDECAR_RELIEF_FILE)."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from fastapi import FastAPI
+from prometheus_client.registry import Collector
+
+from sidecar.control.capability import Block, Build, Capability, Services, Task
+from sidecar.control.known_cluster import in_known_cluster
+from sidecar.errors import SidecarError
+from sidecar.kafka.broker_configs import describe_broker_configs
+from sidecar.kafka.expendable import ExpendableTopics
+from sidecar.relief.classes_file import read_classes
+from sidecar.relief.journal import Journal
+from sidecar.relief.metrics import ReliefCollector
+from sidecar.relief.routes import add_relief
+from sidecar.relief.service import Relief, amount
+from sidecar.settings import KafkaAdmin, Settings
+from sidecar.throttle.relief import ReliefClass
+from sidecar.volumes import Failure
+
+_log = logging.getLogger(__name__)
+
+_DEFAULTS_MS: Final = {
+    "log.retention.check.interval.ms": 300_000,
+    "log.segment.delete.delay.ms": 60_000,
+}
+_MARGIN_S: Final = 10.0
+_NAMED: Final = 3
+
+
+def prepare(settings: Settings) -> Build:
+    """Return the function that builds the capability.
+
+    Raises:
+        SettingsError: the file with the classes can't be used.
+    """
+    path, admin = settings.relief_file, settings.kafka_admin
+    if path is None or settings.relief_mode == "off" or admin is None or not _polls(settings):
+        return lambda _services: ReliefCapability()
+    classes = read_classes(path)
+
+    def build(services: Services) -> Capability:
+        reach = _Reach(admin, services)
+        topics = ExpendableTopics(
+            admin,
+            classes,
+            services.board.now,
+            cluster_id=lambda: services.board.snapshot.memory.cluster_id,
+        )
+        return ReliefCapability(_relief(settings, services, topics, classes, reach), reach)
+
+    return build
+
+
+def _polls(settings: Settings) -> bool:
+    return settings.check_interval_s > 0.0 and settings.factor_source is None
+
+
+class _Reach:
+    """How to reach brokers for their configuration, with the credentials of now."""
+
+    def __init__(self, admin: KafkaAdmin, services: Services) -> None:
+        self.admin = admin
+        self._board = services.board
+
+    async def settle_s(self) -> float:
+        """How long freeing takes, seconds; by Kafka's defaults if that can't be read."""
+        admin = in_known_cluster(self.admin, self._board)
+        try:
+            answer = await describe_broker_configs(admin, None, list(_DEFAULTS_MS))
+        except SidecarError:
+            # Credentials are being replaced.
+            answer = {}
+        found = {} if isinstance(answer, Failure) else answer
+        known = [each for each in found.values() if not isinstance(each, Failure)] or [{}]
+        longest = (
+            max(int(each.get(name) or default) for each in known)
+            for name, default in _DEFAULTS_MS.items()
+        )
+        return sum(longest) / 1000 + _MARGIN_S
+
+
+def _relief(
+    settings: Settings,
+    services: Services,
+    topics: ExpendableTopics,
+    classes: tuple[ReliefClass, ...],
+    reach: _Reach,
+) -> Relief:
+    # In observe mode, nothing changes in Kafka.
+    deletes = settings.relief_mode == "delete" and settings.mode == "enforce"
+    folder = settings.state_file.parent / "relief" if deletes and settings.state_file else None
+    return Relief(
+        services.board,
+        services.wall,
+        topics,
+        classes,
+        "dry-run" if folder is None else "delete",
+        settings.relief_step,
+        settings.check_interval_s,
+        services.is_first,
+        reach.settle_s,
+        Journal(folder),
+    )
+
+
+class ReliefCapability(Capability):
+    """Makes room; without classes it does nothing.
+
+    Attributes:
+        relief: what makes room; None without classes.
+    """
+
+    name = "relief"
+    leave_s = 1.0
+
+    def __init__(self, relief: Relief | None = None, reach: _Reach | None = None) -> None:
+        self.relief = relief
+        self._reach = reach
+
+    def tasks(self) -> Mapping[str, Task]:
+        """The task that makes room."""
+        return {} if self.relief is None else {"relief": self.relief.run}
+
+    def add_routes(self, app: FastAPI) -> None:
+        """The route; without classes the mode is off."""
+        add_relief(app, self.relief)
+
+    def collectors(self) -> Iterable[Collector]:
+        """The metrics of deletions."""
+        return (ReliefCollector(self.relief),)
+
+    def observed(self, observation: object) -> None:  # noqa: ARG002 - the protocol's
+        """Note how fast volumes fill."""
+        if self.relief is not None:
+            self.relief.observe()
+
+    def block(self) -> Block | None:
+        """What is or would be deleted; None without classes."""
+        if self.relief is None:
+            return None
+        return Block("Room on volumes", tuple(_sentences(self.relief)), "/v1/relief")
+
+    async def leave(self, timeout_s: float) -> None:  # noqa: ARG002 - the protocol's
+        """Close all connections."""
+        if self.relief is not None:
+            await self.relief.topics.close()
+
+    def reload(self, settings: Settings, *, redial: bool = True) -> Callable[[], None]:
+        """Use new addresses and credentials from the next request on."""
+        reach, admin = self._reach, settings.kafka_admin
+        if self.relief is None or reach is None or admin is None:
+            return lambda: None
+        apply_to_pool = self.relief.topics.reload(admin, redial=redial)
+
+        def apply() -> None:
+            apply_to_pool()
+            reach.admin = admin
+
+        return apply
+
+
+def _sentences(relief: Relief) -> Iterator[str]:
+    planned = relief.planned
+    what = "Deletes" if relief.deletes else "Dry run: would delete"
+    if planned.deletions:
+        yield f"{what} {amount(planned)}: {planned.why}."
+    elif planned.is_short:
+        yield f"A volume needs room, and nothing may be deleted: {planned.why}."
+    else:
+        yield f"Nothing is deleted now: {planned.why}."
+    if relief.left_out:
+        left = sorted(relief.left_out.items())[:_NAMED]
+        yield f"Left out: {'; '.join(f'{topic} ({why})' for topic, why in left)}."
+    if relief.failure:
+        yield f"No room can be made: {relief.failure}."

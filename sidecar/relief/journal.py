@@ -1,0 +1,157 @@
+"""The journal of deletions: a line before each step and after it, in a file for each day (UTC).
+
+Each line is synced before the sidecar goes on, so that a step that was begun is always found. After
+a kill, the line after a step is missing. The next start reads the first offsets of its partitions
+and writes that line. A line that a kill cut off is ignored. Files are removed after 90 days.
+
+A third kind of line, "gain", says whether a volume had more available once the relief had to show
+its effect.
+
+Example: ``{"kind":"begin","step":"a1-7","at":1764370000.0,"cluster_id":"x","broker_id":1,
+"log_dir":"/data","available_bytes":900,"deletions":[{"topic":"logs","partition":0,"leader":1,
+"from_offset":100,"to_offset":200,"about_bytes":500}]}``.
+"""
+
+import os
+import re
+import time
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from sidecar.threads import OwnThreads
+from sidecar.throttle.memory import LogDir
+
+KEPT_DAYS: Final = 90
+MOST: Final = 1000
+"""The most lines in memory, the newest."""
+
+_NAME: Final = re.compile(r"relief-(\d{8})\.jsonl")
+_THREADS: Final = OwnThreads("relief journal")
+
+
+class Deleted(msgspec.Struct, omit_defaults=True, frozen=True):
+    """A deletion in a partition; the last two are known after it."""
+
+    topic: str
+    partition: int
+    leader: int
+    from_offset: int
+    to_offset: int
+    about_bytes: int
+    first_offset: int | None = None
+    failure: str = ""
+
+
+class Entry(msgspec.Struct, omit_defaults=True, frozen=True):
+    """A line. ``found`` says that a later start read the outcome of the step."""
+
+    kind: Literal["begin", "end", "gain"]
+    step: str
+    at: float
+    cluster_id: str
+    broker_id: int
+    log_dir: str
+    available_bytes: int
+    why: str = ""
+    deletions: tuple[Deleted, ...] = ()
+    found: bool = False
+    gained: bool | None = None
+
+    @property
+    def volume(self) -> LogDir:
+        """The volume that was relieved."""
+        return self.broker_id, self.log_dir
+
+
+class Journal:
+    """The lines of the last days.
+
+    Attributes:
+        entries: the newest ``MOST``, oldest first.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        """Start empty; None as the folder keeps lines in memory only, for a dry run."""
+        self.entries: deque[Entry] = deque(maxlen=MOST)
+        self._folder = folder
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster of the last line; None without one."""
+        return self.entries[-1].cluster_id if self.entries else None
+
+    @property
+    def open(self) -> list[Entry]:
+        """The steps without a line after them."""
+        ended = {entry.step for entry in self.entries if entry.kind == "end"}
+        return [each for each in self.entries if each.kind == "begin" and each.step not in ended]
+
+    def of(self, volume: LogDir, kind: str) -> list[Entry]:
+        """The lines of a kind about a volume, oldest first."""
+        return [each for each in self.entries if each.kind == kind and each.volume == volume]
+
+    def load(self, now_s: float) -> None:
+        """Read the lines, and remove old files; ``now_s`` in epoch seconds.
+
+        Raises:
+            OSError: the folder or a file can't be read.
+        """
+        if self._folder is None:
+            return
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        found = sorted(path for path in self._folder.iterdir() if _NAME.fullmatch(path.name))
+        oldest = self._folder / _name(now_s - KEPT_DAYS * 86_400)
+        for path in found:
+            if path < oldest:
+                path.unlink(missing_ok=True)
+            else:
+                self.entries.extend(_lines(path))
+
+    async def append(self, entry: Entry) -> None:
+        """Write a line, and return once it is on disk.
+
+        Raises:
+            OSError: it could not be written.
+        """
+        if self._folder is not None:
+            await _THREADS.call(_append, self._folder / _name(entry.at), entry)
+        self.entries.append(entry)
+
+
+def _name(at_s: float) -> str:
+    return time.strftime("relief-%Y%m%d.jsonl", time.gmtime(at_s))
+
+
+def _lines(path: Path) -> Iterator[Entry]:
+    for line in path.read_bytes().splitlines():
+        try:
+            yield msgspec.json.decode(line, type=Entry)
+        except msgspec.MsgspecError:
+            # A kill cut it off: nothing was deleted yet, or the next start reads the outcome.
+            continue
+
+
+def _append(path: Path, entry: Entry) -> None:
+    line = msgspec.json.encode(entry) + b"\n"
+    is_new = not path.exists()
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    file = os.open(path, flags, 0o600)
+    try:
+        size = os.fstat(file).st_size
+        if size and os.pread(file, 1, size - 1) != b"\n":
+            line = b"\n" + line
+        if os.write(file, line) < len(line):
+            raise OSError(f"{path} could not be written completely")
+        os.fsync(file)
+    finally:
+        os.close(file)
+    if is_new:
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

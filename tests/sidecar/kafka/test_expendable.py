@@ -1,0 +1,337 @@
+"""What is read of declared topics and groups, and what is deleted, by a fake broker's answers.
+
+"logs" has a partition led by broker 1 with a replica on broker 0, "orders" is not declared. The
+group etl has committed 700.
+"""
+
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from sidecar.kafka.cluster_messages import DESCRIBE_LOG_DIRS_KEY
+from sidecar.kafka.config_messages import DESCRIBE_CONFIGS_KEY
+from sidecar.kafka.expendable import COORDINATED_S, Examined, ExpendableTopics, Seen
+from sidecar.kafka.producer_messages import METADATA_KEY
+from sidecar.kafka.relief_messages import (
+    DELETE_RECORDS_KEY,
+    DESCRIBE_SHARE_GROUP_OFFSETS_KEY,
+    LIST_GROUPS_KEY,
+    LIST_OFFSETS_KEY,
+    OFFSET_FETCH_KEY,
+)
+from sidecar.throttle.growth import Partition
+from sidecar.throttle.partition_track import Sight
+from sidecar.throttle.relief import NOTHING, ReliefClass
+from sidecar.volumes import Failure
+from tests.sidecar.kafka.kio_codec import kio_answer
+from tests.sidecar.kafka.servers import PATIENCE_S, Clock, admin, bootstrap
+from tests.support.fake_broker import FakeBroker, FakeCluster, FakeRequest
+from tests.support.virtual_time import VIRTUAL_TIME
+
+pytestmark = [VIRTUAL_TIME, pytest.mark.usefixtures("nothing_left_open")]
+
+LOGS: Partition = ("logs", 0)
+TOPIC_ID = uuid.UUID(int=7)
+OK = ErrorCode.none
+OFFSETS = "__consumer_offsets"
+
+
+@dataclass
+class Kafka:
+    """What the brokers answer.
+
+    Attributes:
+        configs: the configuration of "logs".
+        groups: broker id -> the groups that it coordinates: name, protocol type, state, type.
+        commits: group -> topic -> index -> offset.
+        errors: api key -> the error in its answers.
+        coordinator: the leader of __consumer_offsets 0; None: the topic does not exist.
+        deleted: what was deleted: broker id and offset.
+    """
+
+    configs: dict[str, str] = field(
+        default_factory=lambda: {"cleanup.policy": "delete", "segment.bytes": "1000"}
+    )
+    groups: dict[int, list[tuple[str, str, str, str]]] = field(
+        default_factory=lambda: {1: [("etl", "consumer", "Stable", "Classic")]}
+    )
+    commits: dict[str, dict[str, dict[int, int]]] = field(
+        default_factory=lambda: {"etl": {"logs": {0: 700}}}
+    )
+    errors: dict[int, ErrorCode] = field(default_factory=dict)
+    coordinator: int | None = 0
+    deleted: list[tuple[int, int]] = field(default_factory=list)
+
+    def of(self, cluster: FakeCluster) -> FakeCluster:
+        for key, version, answer in (
+            (METADATA_KEY, 12, self._metadata),
+            (LIST_OFFSETS_KEY, 6, self._offsets),
+            (DESCRIBE_LOG_DIRS_KEY, 4, self._sizes),
+            (DESCRIBE_CONFIGS_KEY, 4, self._configs),
+            (LIST_GROUPS_KEY, 5, self._groups),
+            (OFFSET_FETCH_KEY, 8, self._fetch),
+            (DESCRIBE_SHARE_GROUP_OFFSETS_KEY, 0, self._share),
+            (DELETE_RECORDS_KEY, 2, self._delete),
+        ):
+            cluster.answer(key, version, answer)
+        return cluster
+
+    def _error(self, key: int) -> ErrorCode:
+        return self.errors.get(key, OK)
+
+    def _metadata(self, broker: FakeBroker, request: FakeRequest) -> bytes:
+        named = request.decoded.topics
+        names = ["logs", "orders"] if named is None else [topic.name for topic in named]
+        brokers = [
+            {"node_id": each.broker_id, "host": "127.0.0.1", "port": each.port, "rack": None}
+            for each in broker.cluster.brokers.values()
+        ]
+        topics = [self._topic(name) for name in names]
+        fields = {"brokers": brokers, "cluster_id": "fake-cluster", "controller_id": 0}
+        return kio_answer(METADATA_KEY, 12, **fields, topics=topics)
+
+    def _topic(self, name: str) -> dict[str, Any]:
+        leader = self.coordinator if name == OFFSETS else 1
+        partition = {
+            "error_code": OK,
+            "partition_index": 0,
+            "leader_id": leader,
+            "leader_epoch": 4,
+            "replica_nodes": (1, 0),
+            "isr_nodes": (1, 0),
+            "offline_replicas": (),
+        }
+        return {
+            "error_code": ErrorCode.unknown_topic_or_partition if leader is None else OK,
+            "name": name,
+            "topic_id": TOPIC_ID,
+            "is_internal": name == OFFSETS,
+            "partitions": [] if leader is None else [partition],
+            "topic_authorized_operations": 0,
+        }
+
+    def _offsets(self, broker: FakeBroker, request: FakeRequest) -> bytes:
+        ((topic),) = request.decoded.topics
+        (partition,) = topic.partitions
+        assert (1, "logs", 4) == (broker.broker_id, topic.name, partition.current_leader_epoch)
+        offsets = {-1: 900, -2: 100, 5000: 650, 9000: -1}
+        found = {
+            "partition_index": 0,
+            "error_code": self._error(LIST_OFFSETS_KEY),
+            "timestamp": -1,
+            "offset": offsets[partition.timestamp],
+            "leader_epoch": 4,
+        }
+        return kio_answer(LIST_OFFSETS_KEY, 6, topics=[{"name": "logs", "partitions": [found]}])
+
+    def _sizes(self, broker: FakeBroker, request: FakeRequest) -> bytes:
+        assert [("logs", (0,))] == [
+            (each.topic, each.partitions) for each in request.decoded.topics
+        ]
+        sizes = [(2000 + broker.broker_id, False), (55, True)]
+        replicas = [
+            {"partition_index": 0, "partition_size": size, "offset_lag": 0, "is_future_key": future}
+            for size, future in sizes
+        ]
+        log_dir = {
+            "error_code": OK,
+            "log_dir": "/d",
+            "topics": [{"name": "logs", "partitions": replicas}],
+            "total_bytes": 1,
+            "usable_bytes": 1,
+        }
+        return kio_answer(DESCRIBE_LOG_DIRS_KEY, 4, error_code=OK, results=[log_dir])
+
+    def _configs(self, _: FakeBroker, request: FakeRequest) -> bytes:
+        assert ["logs"] == [each.resource_name for each in request.decoded.resources]
+        configs: list[dict[str, Any]] = [
+            {
+                "name": name,
+                "value": value,
+                "read_only": False,
+                "config_source": 1,
+                "is_sensitive": False,
+                "synonyms": [],
+                "config_type": 1,
+                "documentation": None,
+            }
+            for name, value in self.configs.items()
+        ]
+        result = {
+            "error_code": self._error(DESCRIBE_CONFIGS_KEY),
+            "error_message": None,
+            "resource_type": 2,
+            "resource_name": "logs",
+            "configs": configs,
+        }
+        return kio_answer(DESCRIBE_CONFIGS_KEY, 4, results=[result])
+
+    def _groups(self, broker: FakeBroker, _: FakeRequest) -> bytes:
+        names = ("group_id", "protocol_type", "group_state", "group_type")
+        groups = [
+            dict(zip(names, each, strict=True)) for each in self.groups.get(broker.broker_id, [])
+        ]
+        return kio_answer(
+            LIST_GROUPS_KEY, 5, error_code=self._error(LIST_GROUPS_KEY), groups=groups
+        )
+
+    def _fetch(self, _: FakeBroker, request: FakeRequest) -> bytes:
+        groups = [
+            {
+                "group_id": each.group_id,
+                "topics": [
+                    {
+                        "name": topic,
+                        "partitions": [
+                            {
+                                "partition_index": index,
+                                "committed_offset": offset,
+                                "committed_leader_epoch": -1,
+                                "metadata": "",
+                                "error_code": OK,
+                            }
+                            for index, offset in offsets.items()
+                        ],
+                    }
+                    for topic, offsets in self.commits.get(each.group_id, {}).items()
+                ],
+                "error_code": self._error(OFFSET_FETCH_KEY),
+            }
+            for each in request.decoded.groups
+        ]
+        return kio_answer(OFFSET_FETCH_KEY, 8, groups=groups)
+
+    def _share(self, _: FakeBroker, request: FakeRequest) -> bytes:
+        partition = {
+            "partition_index": 0,
+            "start_offset": 850,
+            "leader_epoch": 0,
+            "error_code": OK,
+            "error_message": None,
+        }
+        topic = {"topic_name": "logs", "topic_id": TOPIC_ID, "partitions": [partition]}
+        (name,) = [each.group_id for each in request.decoded.groups]
+        group = {"group_id": name, "topics": [topic], "error_code": OK, "error_message": None}
+        return kio_answer(DESCRIBE_SHARE_GROUP_OFFSETS_KEY, 0, groups=[group])
+
+    def _delete(self, broker: FakeBroker, request: FakeRequest) -> bytes:
+        ((topic),) = request.decoded.topics
+        (partition,) = topic.partitions
+        self.deleted.append((broker.broker_id, partition.offset))
+        found = {
+            "partition_index": 0,
+            "low_watermark": partition.offset,
+            "error_code": self._error(DELETE_RECORDS_KEY),
+        }
+        return kio_answer(DELETE_RECORDS_KEY, 2, topics=[{"name": "logs", "partitions": [found]}])
+
+
+@asynccontextmanager
+async def topics(kafka: Kafka, clock: Clock) -> AsyncIterator[ExpendableTopics]:
+    """Reads the cluster, whose coordinators have been the same for long enough."""
+    classes = (ReliefClass(("l*",), keep_s=1.0),)
+    async with kafka.of(FakeCluster().add(2, volumes=1)) as cluster:
+        found = ExpendableTopics(admin(bootstrap(cluster)), classes, clock)
+        try:
+            await found.look(PATIENCE_S)
+            clock.now += COORDINATED_S
+            yield found
+        finally:
+            await found.close()
+
+
+SEEN = Seen(
+    Sight(0.0, (TOPIC_ID.bytes, 1, 4), 100, 900, 2001), 1, frozenset({(0, "/d"), (1, "/d")})
+)
+
+
+async def examined(kafka: Kafka, clock: Clock, now_ms: int = 6000) -> Examined:
+    """What limits deletions."""
+    async with topics(kafka, clock) as found:
+        result = await found.examine({LOGS: SEEN}, now_ms, PATIENCE_S)
+    assert isinstance(result, Examined)
+    return result
+
+
+async def test_partitions_have_offsets_size_and_volumes(clock: Clock) -> None:
+    """Offsets and size are the leader's; the copy of a log-dir move does not count."""
+    async with topics(Kafka(), clock) as found:
+        look = await found.look(PATIENCE_S)
+    assert not isinstance(look, Failure)
+    sight = Sight(clock.now, (TOPIC_ID.bytes, 1, 4), 100, 900, 2001)
+    assert {LOGS: Seen(sight, 1, SEEN.homes)} == dict(look.partitions)
+
+
+async def test_what_limits_deletions(clock: Clock) -> None:
+    """The first young record, or the end if none is young, and all committed offsets."""
+    kafka = Kafka(groups={0: [("other", "", "Empty", "Classic")]} | Kafka().groups)
+    found = await examined(kafka, clock)
+    expected = Examined({"logs": 1000}, {LOGS: 650}, {LOGS: {"etl": 700}}, "", {})
+    assert expected == found
+    assert {LOGS: 900} == (await examined(kafka, clock, 10_000)).young_from
+    kafka.commits["etl"] = {"logs": {1: 5}}
+    assert {LOGS: {"etl": NOTHING}} == (await examined(kafka, clock)).commits
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"groups": {0: [("new", "consumer", "Stable", "")]}}, "group new has members, but no"),
+        ({"errors": {LIST_GROUPS_KEY: ErrorCode.coordinator_load_in_progress}}, "broker 0: ListG"),
+        ({"errors": {OFFSET_FETCH_KEY: ErrorCode.group_authorization_failed}}, "it needs DESCRIBE"),
+        ({"coordinator": 9}, "partition 0 of __consumer_offsets has no leader"),
+    ],
+)
+async def test_groups_are_not_known_while_one_may_be_missing(
+    clock: Clock, changes: dict[str, Any], why: str
+) -> None:
+    """The reason is told; so it is while coordinators have just changed."""
+    assert why in (await examined(Kafka(**changes), clock)).groups_unknown
+    kafka = Kafka()
+    async with topics(kafka, clock) as found:
+        kafka.coordinator = 1
+        await found.look(PATIENCE_S)
+        result = await found.examine({LOGS: SEEN}, 6000, PATIENCE_S)
+    assert isinstance(result, Examined)
+    assert result.groups_unknown.endswith("coordinators of groups have just changed")
+
+
+async def test_a_share_group_holds_its_topics(clock: Clock) -> None:
+    """It has no offset below which all is read."""
+    kafka = Kafka(groups={1: [("s", "share", "Stable", "Share")]})
+    assert {LOGS: {"s": NOTHING}} == (await examined(kafka, clock)).commits
+
+
+@pytest.mark.parametrize(
+    ("configs", "errors", "why"),
+    [
+        ({"cleanup.policy": "compact,delete"}, {}, "its cleanup.policy is compact,delete"),
+        ({"remote.storage.enable": "true"}, {}, "its records are in tiered storage"),
+        ({}, {DESCRIBE_CONFIGS_KEY: ErrorCode.topic_authorization_failed}, "needs DescribeConf"),
+    ],
+)
+async def test_topics_that_are_left_out(
+    clock: Clock, configs: dict[str, str], errors: dict[int, ErrorCode], why: str
+) -> None:
+    """Compaction hides how much is kept, tiered storage is not on the volume, unknown is no."""
+    kafka = Kafka(configs={**Kafka().configs, **configs}, errors=errors)
+    found = await examined(kafka, clock)
+    assert {} == found.segment_bytes
+    assert why in found.left_out["logs"]
+
+
+async def test_the_leader_deletes(clock: Clock) -> None:
+    """The result is the first offset, or why that is not known."""
+    kafka = Kafka()
+    async with topics(kafka, clock) as found:
+        assert {LOGS: 300} == dict(await found.delete({LOGS: 300}, {LOGS: 1}))
+        kafka.errors[DELETE_RECORDS_KEY] = ErrorCode.policy_violation
+        failure = (await found.delete({LOGS: 300}, {LOGS: 1}))[LOGS]
+    assert isinstance(failure, Failure)
+    assert "DeleteRecords returned error 44" in failure.message
+    assert [(1, 300), (1, 300)] == kafka.deleted

@@ -1,0 +1,206 @@
+"""Sidecars that make room in a cluster in memory, whatever fails and whenever they are killed."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from sidecar.throttle.relief import MOST_IN_VAIN
+from tests.sidecar.relief.scripted import (
+    LIMIT,
+    MB,
+    SEGMENT,
+    SETTLE_S,
+    STEP,
+    Sidecar,
+    World,
+    run,
+    started,
+)
+
+HOURS = float(os.environ.get("RELIEF_HOURS", "0.15"))
+SEEDS = range(int(os.environ.get("RELIEF_SEEDS", "20")))
+ALL = 1800.0
+
+
+def check_journal(world: World, *sidecars: Sidecar) -> None:
+    """Every deletion was begun in a journal, and every step has one end with what is true."""
+    begun: dict[tuple[str, int], int] = {}
+    for sidecar in sidecars:
+        lines = list(sidecar.lines())
+        begins = {line.step: line for line in lines if line.kind == "begin"}
+        ends = [line for line in lines if line.kind == "end"]
+        assert sorted(begins) == sorted(line.step for line in ends)
+        for line in begins.values():
+            assert sum(each.about_bytes for each in line.deletions) <= STEP + len(line.deletions)
+            for each in line.deletions:
+                key = (each.topic, each.partition)
+                begun[key] = max(begun.get(key, 0), each.to_offset)
+        for line in ends:
+            for each in line.deletions:
+                if not each.failure and not line.found:
+                    assert (each.first_offset or 0) >= each.to_offset
+    for key, offset in world.deleted.items():
+        assert begun[key] >= offset
+
+
+async def test_no_volume_reaches_its_limit(tmp_path: Path) -> None:
+    """21 MB/s for half an hour; without the sidecar, the fullest volume is there in two minutes."""
+    world, sidecar = started(1, tmp_path)
+    await run(world, ALL, sidecar)
+    assert world.lowest > LIMIT
+    assert world.deletions > 10
+    assert 0 == world.logs["orders", 0].start
+    check_journal(world, sidecar)
+    logs = world.logs.values()
+    deleted = sum(sum(log.sizes) - log.bytes_from(log.start) for log in logs)
+    assert pytest.approx(deleted, rel=0.1) == sidecar.relief.deleted_bytes
+    alone, _ = started(1, tmp_path)
+    await run(alone, 200.0)
+    assert alone.lowest <= LIMIT
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_no_fault_breaks_a_promise(tmp_path: Path, seed: int) -> None:
+    """Kills at every step, lost answers, new leaders, retention, silent brokers, two sidecars.
+
+    ``World`` checks each deletion. RELIEF_HOURS and RELIEF_SEEDS make it longer.
+    """
+    world, first = started(seed, tmp_path / "a", faults=True)
+    second = Sidecar(world, tmp_path / "b")
+    until = world.clock.now + 3600.0 * HOURS
+    while world.clock.now < until:
+        # The peers sometimes disagree about who is first.
+        first.is_first, second.is_first = world.chance.choice([(True, False), (True, True)])
+        await run(world, 60.0, first, second)
+    # Let the last step be closed.
+    world.faults, world.silent, world.groups_unknown, world.kill_in = False, frozenset(), "", None
+    first.is_first = second.is_first = True
+    await run(world, 3 * SETTLE_S, first, second)
+    check_journal(world, first, second)
+    assert first.kills + second.kills > 0
+    assert world.deletions > 0
+
+
+async def test_a_kill_at_any_moment_leaves_the_journal_true(tmp_path: Path) -> None:
+    """Before, in and after each line and request of the first steps."""
+    for moment in range(30):
+        world, sidecar = started(7, tmp_path / str(moment))
+        while not world.deletions and sidecar.relief.planned.room is None:
+            await run(world, 1.0, sidecar)
+        world.kill_in = moment
+        await run(world, 3 * SETTLE_S, sidecar)
+        assert 1 == sidecar.kills, moment
+        check_journal(world, sidecar)
+
+
+async def test_two_that_act_delete_no_more_than_is_needed(tmp_path: Path) -> None:
+    """Each sees what the other has deleted, long before it is free."""
+    world, first = started(3, tmp_path / "a")
+    world.foreign[1] = 0
+    second = Sidecar(world, tmp_path / "b")
+    while not world.deletions:
+        await run(world, 1.0, first, second)
+    room = first.relief.planned.room
+    assert room is not None
+    await run(world, 12.0, first, second)
+    logs = world.logs.values()
+    deleted = sum(sum(log.sizes) - log.bytes_from(log.start) for log in logs)
+    written = 12.0 * room.growth
+    assert deleted <= room.ends_at(SETTLE_S) - room.available + written
+    assert deleted > STEP
+
+
+async def test_a_sidecar_that_takes_over_watches_first(tmp_path: Path) -> None:
+    """What its predecessor deleted may not be free yet."""
+    world, first = started(3, tmp_path / "a")
+    while not world.deletions:
+        await run(world, 1.0, first)
+    before = world.deletions
+    second = Sidecar(world, tmp_path / "b")
+    await run(world, SETTLE_S - 1.0, second)
+    assert before == world.deletions
+    assert second.relief.planned.why.startswith(
+        "this sidecar watches since 30 s, and freeing takes"
+    )
+
+
+async def test_what_makes_it_refuse(tmp_path: Path) -> None:
+    """A silent broker, unknown groups, a group that does not read, and the journal's cluster."""
+    world, sidecar = started(5, tmp_path)
+    del world.logs["debug", 0]
+    await run(world, SETTLE_S + 20.0, sidecar)
+    world.silent = frozenset({3})
+    await run(world, 60.0, sidecar)
+    assert "broker 3 did not report its volumes" == sidecar.relief.planned.why
+    world.silent, world.groups_unknown = frozenset(), "the groups are not known: x"
+    world.group_sleeps_until = world.clock.now + ALL
+    await run(world, 40.0, sidecar)
+    before = world.logs["logs-a", 0].start
+    await run(world, 60.0, sidecar)
+    assert before == world.logs["logs-a", 0].start
+    assert "the groups are not known: x" in sidecar.relief.planned.why
+    world.groups_unknown = ""
+    await run(world, 120.0, sidecar)
+    assert "group etl has read no further" in sidecar.relief.planned.why
+    assert sidecar.relief.planned.is_short
+    assert world.logs["logs-a", 0].start <= world.committed["etl"]["logs-a", 0]
+
+
+async def test_another_cluster_is_left_alone(tmp_path: Path) -> None:
+    """The journal knows the cluster that it is of."""
+    world, sidecar = started(5, tmp_path)
+    while not world.deletions:
+        await run(world, 1.0, sidecar)
+    (path,) = tmp_path.glob("relief-*.jsonl")  # noqa: ASYNC240 - no other task waits
+    path.write_text(path.read_text().replace('"cluster_id":"A"', '"cluster_id":"B"'))
+    sidecar.start()
+    before = world.deletions
+    await run(world, 120.0, sidecar)
+    assert before == world.deletions
+    assert sidecar.relief.planned.why.startswith("the journal is of cluster B, and this is A")
+
+
+async def test_it_gives_up_a_volume_that_something_else_fills(tmp_path: Path) -> None:
+    """Three reliefs without a gain, then none for an hour; the reason is told."""
+    world, sidecar = started(5, tmp_path)
+    sidecar.relief.step_bytes = 2 * SEGMENT
+    await run(world, 80.0, sidecar)
+    for log in world.logs.values():
+        log.rate = 1000.0
+    for left in range(LIMIT + 200 * MB, LIMIT, -MB):
+        # A foreign file takes whatever is freed, and a little more.
+        world.foreign[1] += max(0, world.available(1) - left)
+        await run(world, 1.0, sidecar)
+        if "something else fills it" in sidecar.relief.planned.why:
+            break
+    gains = [line.gained for line in sidecar.lines() if line.kind == "gain"]
+    assert [False] * MOST_IN_VAIN == gains[-MOST_IN_VAIN:]
+    assert "was relieved 3 times without gaining space" in sidecar.relief.planned.why
+    before = world.deletions
+    await run(world, 600.0, sidecar)
+    assert before == world.deletions
+
+
+async def test_a_dry_run_deletes_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Its plan is logged once, and stays."""
+    world, sidecar = started(1, tmp_path)
+    sidecar.relief.mode = "dry-run"
+    await run(world, 130.0, sidecar)
+    assert 0 == world.deletions
+    assert [] == list(sidecar.lines())
+    assert sidecar.relief.planned.deletions
+    (text,) = [text for text in caplog.messages if "would delete" in text]
+    assert "of the oldest records in" in text
+
+
+def test_lines_older_than_90_days_are_removed(tmp_path: Path) -> None:
+    """By the days in the names of the files."""
+    _, sidecar = started(1, tmp_path)
+    now = time.mktime((2026, 11, 28, 12, 0, 0, 0, 0, 0))
+    for day in ("20260829", "20260831", "20261128"):
+        (tmp_path / f"relief-{day}.jsonl").touch()
+    sidecar.relief.journal.load(now)
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert ["relief-20260831.jsonl", "relief-20261128.jsonl"] == left
