@@ -110,7 +110,7 @@ class DescribeTopicsOfLogDirs(AdminRequest, versions=VERSIONS):
     values: tuple[object] = (None,)
 
 
-class DescribeSomeTopics(DescribeTopicsOfLogDirs, versions=(_RequestV4, _RequestV5)):
+class DescribeSomeTopics(DescribeTopicsOfLogDirs, versions=VERSIONS):
     """Requests some partitions in a broker's log dirs."""
 
     def __init__(self, topics: Mapping[str, Sequence[int]]) -> None:
