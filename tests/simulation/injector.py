@@ -185,6 +185,9 @@ class Injector:
                     continue
                 if any(each.fenced or not each.is_running for each in world.brokers.values()):
                     continue
+                if not left:
+                    # The fault has ended meanwhile.
+                    return
                 broker = left.pop(0)
                 world.claims.disturb(broker.name)
                 world.kill(broker)
