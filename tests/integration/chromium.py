@@ -3,6 +3,7 @@
 import asyncio
 import re
 import shutil
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -62,8 +63,9 @@ class Served:
         silence: keeps its answers back.
     """
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: Scene, tls: ssl.SSLContext | None = None) -> None:
         self.scene = scene
+        self._tls = tls
         self._listen = HostPort("127.0.0.1", 0)
         self._server: HttpServer | None = None
         self._task: asyncio.Task[None] | None = None
@@ -73,7 +75,7 @@ class Served:
 
     @property
     def url(self) -> str:
-        return f"http://{self._listen}"
+        return f"{'http' if self._tls is None else 'https'}://{self._listen}"
 
     def is_overridden(self) -> bool:
         """Whether an override is in force."""
@@ -81,7 +83,10 @@ class Served:
 
     async def come(self) -> None:
         """Listens, at the address that it had."""
-        self._server = HttpServer(self.silence, self._listen, Connections(64))
+        tls = self._tls
+        self._server = HttpServer(
+            self.silence, self._listen, Connections(64), tls=(lambda: tls) if tls else None
+        )
         self._listen = self._server.address
         self._task = asyncio.create_task(self._server.serve())
 
@@ -102,11 +107,11 @@ class Served:
 
 @asynccontextmanager
 async def opened(
-    browser: Browser, scene: Scene, **options: object
+    browser: Browser, scene: Scene, tls: ssl.SSLContext | None = None, **options: object
 ) -> AsyncIterator[tuple[Served, Page]]:
     """The page of a scene; whatever the browser complains of fails the test."""
     async with AsyncExitStack() as stack:
-        served = Served(scene)
+        served = Served(scene, tls)
         stack.push_async_callback(served.end)
         await served.come()
         context: BrowserContext = await browser.new_context(**options)  # type: ignore[arg-type] # any option

@@ -72,12 +72,19 @@ class Prometheus:
         return [rule for group in groups for rule in group["rules"]]
 
 
-def configuration(sidecars: Sequence[Daemon], folder: Path) -> dict[str, Any]:
+def configuration(
+    sidecars: Sequence[Daemon], folder: Path, certificates: Path | None
+) -> dict[str, Any]:
     """The committed configuration, for these sidecars, and quick.
 
     An alert that keeps firing after its trouble does so for 5 s, not for minutes.
     """
-    document: dict[str, Any] = yaml.safe_load(CONFIGURATION.read_text(encoding="utf-8"))
+    text = CONFIGURATION.read_text(encoding="utf-8")
+    if certificates is not None:
+        (lines,) = re.findall(r"^ +# scheme: https\n(?: +# .*:.*\n){4}", text, re.MULTILINE)
+        text = text.replace(lines, lines.replace("# ", ""))
+        text = text.replace("/etc/prometheus/throttle-sidecar", str(certificates))
+    document: dict[str, Any] = yaml.safe_load(text)
     document["global"] = {"scrape_interval": "500ms", "evaluation_interval": "500ms"}
     rules = folder / "rules"
     rules.mkdir()
@@ -89,13 +96,13 @@ def configuration(sidecars: Sequence[Daemon], folder: Path) -> dict[str, Any]:
     document["rule_files"] = [str(rules / "*.yaml")]
     (job,) = document["scrape_configs"]
     (targets,) = job["static_configs"]
-    targets["targets"] = [each.url.removeprefix("http://") for each in sidecars]
+    targets["targets"] = [each.url.partition("://")[2] for each in sidecars]
     return document
 
 
 @asynccontextmanager
 async def prometheus(
-    beside: Beside, sidecars: Sequence[Daemon], folder: Path
+    beside: Beside, sidecars: Sequence[Daemon], folder: Path, certificates: Path | None = None
 ) -> AsyncIterator[Prometheus]:
     """A Prometheus that scrapes these sidecars as cluster blue, and has evaluated all rules.
 
@@ -103,12 +110,13 @@ async def prometheus(
         beside: what it ends with.
         sidecars: that listen.
         folder: for its configuration, its data and its log.
+        certificates: a folder with ca.crt, tls.crt and tls.key, for sidecars with mutual TLS.
     """
     program = shutil.which("prometheus")
     assert program, "prometheus is missing: apt-get install -y prometheus"
     file, log, name = folder / "prometheus.json", folder / "prometheus.log", f"{folder} prometheus"
     # JSON is YAML.
-    file.write_text(json.dumps(configuration(sidecars, folder)), encoding="utf-8")
+    file.write_text(json.dumps(configuration(sidecars, folder, certificates)), encoding="utf-8")
     data = f"--storage.tsdb.path={folder / 'prometheus'}"
     listen = "--web.listen-address=127.0.0.1:0"
     pid = await beside.run_beside(name, [program, f"--config.file={file}", data, listen], log)

@@ -1,4 +1,4 @@
-"""A real broker's quota callback reads a sidecar that requires a client certificate."""
+"""A real broker's quota callback, and Prometheus, read a sidecar that requires a certificate."""
 
 import os
 from pathlib import Path
@@ -9,6 +9,7 @@ from kafka_lab.callback import CALLBACK_PROPERTIES
 from kafka_lab.cluster import Cluster
 from sidecar.cli.callback.jar import callback_jar
 from sidecar.tls import TlsFiles, client_context
+from tests.integration.prometheus import prometheus
 from tests.support.clusters import VOLUME_BYTES
 from tests.support.daemon import FULL_BYTES, settings, started
 from tests.support.documents import Metrics
@@ -79,6 +80,17 @@ async def test_the_callback_follows_a_sidecar_with_mutual_tls(tmp_path: Path) ->
 
             await daemon.decides(1.0)
             await seen("the broker has the factor 1.0", daemon.metrics, follows)
+            scraped = tmp_path / "prometheus-tls"
+            scraped.mkdir()
+            for name, its in (
+                ("ca.crt", "ca.crt"),
+                ("tls.crt", "broker.crt"),
+                ("tls.key", "broker.key"),
+            ):
+                (scraped / name).symlink_to(files.at(its))
+            async with prometheus(cluster, [daemon], tmp_path, scraped) as watching:
+                factor = "kafka_throttle_factor"
+                await seen("a scrape", lambda: watching.instant(factor))
             files.renew()
             await daemon.logs("read again, for new connections: ")
             daemon.tls = client_context(own)

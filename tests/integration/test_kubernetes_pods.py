@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import httpx
@@ -16,7 +16,9 @@ import pytest_asyncio
 import yaml  # type: ignore[import-untyped]  # its types would be a package of their own
 
 from kafka_lab.admin import Admin
+from kafka_lab.cluster import Cluster
 from kafka_lab.ports import Ports
+from kafka_lab.traffic import Traffic
 from sidecar.cli.callback.jar import NAME, callback_jar
 from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity
 from tests.deploy.helm.patched import example
@@ -28,6 +30,7 @@ from tests.deploy.helm.rendered import (
     Resource,
     Values,
     merged,
+    named,
 )
 from tests.deploy.kubernetes.api_server import ApiServer, api_server
 from tests.deploy.kubernetes.schemas import strimzi_crd
@@ -35,6 +38,7 @@ from tests.integration.container import end, first_in
 from tests.integration.pods import Pod
 from tests.support.client_quotas import quotas_of, under
 from tests.support.command import run
+from tests.support.daemon import FULL_BYTES
 from tests.support.secured import SCRAM, SecureKafka
 from tests.support.waiting import SEEN_S, seen
 
@@ -48,6 +52,16 @@ TOKEN = {"tokenSecret": {"name": "token"}}
 NUMBERS = itertools.count(1)
 """Of namespaces, which nothing here can remove."""
 LITTLE = {"limit": {"minAvailableRatio": 0.1}}
+MUCH: Values = {
+    "limit": {"minAvailableRatio": 0.6},
+    # The volume is so small that every leak would be an emergency.
+    "settings": {
+        "SIDECAR_STORAGE_CHECK_INTERVAL": "PT1S",
+        "SIDECAR_THROTTLE_EMERGENCY_HORIZON": "PT0.001S",
+    },
+}
+"""A limit that FULL_BYTES violate on the volume, seen soon."""
+URL = "client.quota.callback.sidecar.url"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -155,6 +169,54 @@ async def sees_and_ends(pod: Pod, listens: Mapping[int, str], folder: Path) -> N
     assert '"a test"' in state.read_text()
 
 
+@asynccontextmanager
+async def obeys(cluster: Cluster, properties: Mapping[str, str], jar: Path) -> AsyncIterator[None]:
+    """The broker runs with these properties and the jar, and then as before."""
+    cluster.configure(properties, broker_jars=[jar])
+    try:
+        await cluster.stop_broker(0)
+        await cluster.start_broker(0)
+        yield
+    finally:
+        await cluster.heal()
+        cluster.configure()
+        await cluster.stop_broker(0)
+        await cluster.start_broker(0)
+
+
+async def a_producer_waits(
+    pod: Pod, cluster: Cluster, listens: Mapping[int, str], folder: Path
+) -> None:
+    """While a volume violates the limit, and not before; the broker reads the pod's sidecar."""
+    topic, log = f"first-{pod.resource['metadata']['namespace']}", folder / "log"
+    with running(pod, folder) as process:
+        async with httpx.AsyncClient(base_url=f"http://{listens[7070]}", timeout=SEEN_S) as api:
+
+            async def obeyed(factor: float) -> bool:
+                assert process.poll() is None, log.read_text()
+                try:
+                    decided = (await api.get("/v1/throttle-factor")).json()
+                    read = (await api.get("/v1/readers")).json()
+                except httpx.TransportError:
+                    return False
+                if ("observation", factor) != (decided["source"], decided["factor"]):
+                    return False
+                return [read["generation"]] == [each["generation"] for each in read["readers"]]
+
+            await seen("a reader of 1.0", lambda: obeyed(1.0))
+            async with Admin(cluster.bootstrap) as admin:
+                await admin.create_topic(topic)
+            async with Traffic(cluster.bootstrap, topic, bytes_per_s=1e6) as traffic:
+                await seen("records", lambda: traffic.acknowledged_bytes)
+                assert 0.0 == traffic.longest_throttle_s
+                await cluster.occupy(0, 0, FULL_BYTES)
+                await seen("a reader of 0.0", lambda: obeyed(0.0))
+                await seen("a producer that waits", lambda: traffic.longest_throttle_s)
+            await cluster.heal()
+            # The broker retains its last answer for its next start.
+            await seen("a reader of the release", lambda: obeyed(1.0))
+
+
 OF_CLUSTER: Mapping[str, tuple[str, Values]] = {
     "mutual TLS": (
         "MTLS",
@@ -207,6 +269,41 @@ async def test_the_pod_of_the_deployment_sees_the_broker(
     await sees_and_ends(pod_of(kubernetes, deployment, namespace, tmp_path), listens, tmp_path)
 
 
+@pytest.mark.parametrize("name", ["SCRAM over TLS", "Strimzi's Secrets"])
+async def test_with_what_the_notes_say_a_producer_waits(
+    kubernetes: ApiServer,
+    secure_kafka: SecureKafka,
+    namespace: str,
+    listens: Mapping[int, str],
+    *,
+    name: str,
+    tmp_path: Path,
+) -> None:
+    """The README's rows Kubernetes and Strimzi: the broker has the ConfigMap's properties.
+
+    The Service's address in them is replaced by the pod's, because nothing here resolves its name.
+    """
+    listener, way = OF_CLUSTER[name]
+    cluster = secure_kafka.cluster
+    bootstrap = {"bootstrapServers": cluster.bootstrap_of(listener)}
+    values = merged(merged(way, MUCH), merged(bootstrap, on(listens)))
+    kubernetes.helm(namespace, "install", CHART, values=values)
+    deployment = kubernetes.get("apps/v1", "Deployment", OURS, namespace)
+    pod = pod_of(kubernetes, deployment, namespace, tmp_path)
+    notes = kubernetes.get("v1", "ConfigMap", f"{OURS}-brokers", namespace)["data"]
+    if "patch.yaml" in notes:
+        properties = yaml.safe_load(notes["patch.yaml"])["spec"]["kafka"]["config"]
+    else:
+        lines = notes["broker.properties"].split()
+        properties = dict(line.split("=", 1) for line in lines)
+    service = kubernetes.get("v1", "Service", OURS, namespace)["spec"]
+    assert service["selector"].items() <= pod.resource["metadata"]["labels"].items()
+    assert f"http://{OURS}.{namespace}.svc:{service['ports'][0]['port']}" == properties[URL]
+    properties |= {URL: f"http://{listens[7070]}"}
+    async with obeys(cluster, properties, callback_jar()):
+        await a_producer_waits(pod, cluster, listens, tmp_path)
+
+
 async def test_the_patched_pod_copies_the_jar_and_sees_the_broker(
     kubernetes: ApiServer,
     secure_kafka: SecureKafka,
@@ -214,9 +311,12 @@ async def test_the_patched_pod_copies_the_jar_and_sees_the_broker(
     listens: Mapping[int, str],
     tmp_path: Path,
 ) -> None:
-    """Beside a broker: the init container first, then the sidecar, from the StatefulSet."""
+    """Beside a broker: the init container first, then the sidecar, from the StatefulSet.
+
+    The broker runs with the jar's copy and the patch's variables, and a producer waits.
+    """
     bootstrap = {"bootstrapServers": secure_kafka.cluster.bootstrap_of("MTLS")}
-    way = merged(BESIDE_BROKER, OF_CLUSTER["mutual TLS"][1])
+    way = merged(merged(BESIDE_BROKER, OF_CLUSTER["mutual TLS"][1]), MUCH)
     values = merged(way, merged(TOKEN, merged(bootstrap, on(listens))))
     kubernetes.helm(namespace, "install", CHART, values=values)
     kubernetes.create(example("StatefulSet"), namespace)
@@ -228,6 +328,16 @@ async def test_the_patched_pod_copies_the_jar_and_sees_the_broker(
     assert 0 == done.code, done.said
     copied = pod.folder / "throttle-sidecar-callback" / NAME
     assert callback_jar().read_bytes() == copied.read_bytes()
+    container = named(patch["spec"]["template"]["spec"]["containers"], "kafka")
+    # As the images of Apache and Confluent read them. By default the callback asks port 7070.
+    properties = {
+        each["name"].removeprefix("KAFKA_").lower().replace("_", "."): each["value"]
+        for each in container["env"]
+        if each["name"].startswith("KAFKA_")
+    }
+    properties |= {URL: f"http://{listens[7070]}"}
+    async with obeys(secure_kafka.cluster, properties, copied):
+        await a_producer_waits(pod, secure_kafka.cluster, listens, tmp_path)
     await sees_and_ends(pod, listens, tmp_path)
 
 

@@ -7,14 +7,19 @@ import asyncio
 import base64
 import json
 import os
+import re
 import time
+from asyncio import StreamReader, StreamWriter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
+from urllib.parse import parse_qs
 
 import pytest
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     load_pem_private_key,
@@ -33,6 +38,7 @@ from tests.support.daemon import Daemon, settings, started
 from tests.support.extras import AWS, KERBEROS, installed
 from tests.support.java import compiled
 from tests.support.kerberos import REALM, realm
+from tests.support.raw_server import raw_server
 from tests.support.secured import SecureKafka, tls
 from tests.support.waiting import seen
 
@@ -113,10 +119,24 @@ async def test_aws_iam_logs_in_with_what_amazons_signer_makes() -> None:
 
 def unsecured(user: str) -> str:
     """A token that Kafka's handler for tests accepts: JSON without a signature."""
+    return jwt("none", user) + "."
+
+
+def jwt(algorithm: str, user: str) -> str:
+    """A token but for its signature."""
     now = time.time()
-    parts = ({"alg": "none"}, {"sub": user, "iat": now, "exp": now + 3600})
-    encoded = (base64.urlsafe_b64encode(json.dumps(part).encode()).decode() for part in parts)
-    return ".".join(part.rstrip("=") for part in encoded) + "."
+    parts = ({"alg": algorithm}, {"sub": user, "iat": now, "exp": now + 3600})
+    return ".".join(base64url(json.dumps(part).encode()) for part in parts)
+
+
+def base64url(content: bytes) -> str:
+    return base64.urlsafe_b64encode(content).decode().rstrip("=")
+
+
+def assertion(key: Ed25519PrivateKey) -> str:
+    """What says that its sender is alice (RFC 7523), signed."""
+    signed = jwt("EdDSA", "alice")
+    return f"{signed}.{base64url(key.sign(signed.encode()))}"
 
 
 async def test_a_token_file_is_read_at_each_login(tmp_path: Path) -> None:
@@ -135,6 +155,45 @@ async def test_a_token_file_is_read_at_each_login(tmp_path: Path) -> None:
         file.write_text("")
         done = await command("check", environ=environ)
         assert f"no OAUTHBEARER token, {file} is empty" in done.err
+
+
+async def test_an_assertion_gets_a_token_of_an_endpoint(tmp_path: Path) -> None:
+    """The endpoint checks its signature; the file is read at each login; another key is refused."""
+    key, file, granted = Ed25519PrivateKey.generate(), tmp_path / "assertion", list[str]()
+
+    async def endpoint(reader: StreamReader, writer: StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        (length,) = re.findall(r"content-length: (\d+)", head)
+        form = parse_qs((await reader.readexactly(int(length))).decode())
+        assert ["urn:ietf:params:oauth:client-assertion-type:jwt-bearer"] == form[
+            "client_assertion_type"
+        ]
+        (sent,) = form["client_assertion"]
+        signed, _, signature = sent.rpartition(".")
+        status, answer = "200 OK", {"access_token": unsecured("alice"), "expires_in": 1}
+        try:
+            key.public_key().verify(base64.urlsafe_b64decode(signature + "=="), signed.encode())
+            granted.append(sent)
+        except InvalidSignature:
+            status, answer = "401 Unauthorized", {"error": "invalid_client"}
+        body = json.dumps(answer)
+        writer.write(f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+        await writer.drain()
+
+    file.write_text(assertion(key))
+    async with raw_server(endpoint) as idp, cluster("OAUTHBEARER", f"{_OAUTH};") as bootstrap:
+        ways = {"TOKEN_ENDPOINT_URL": f"http://{idp}/token", "ASSERTION_FILE": str(file)}
+        more = {f"OAUTHBEARER_{name}": value for name, value in ways.items()}
+        environ = login(bootstrap, "OAUTHBEARER", **more)
+        async with started(tmp_path, environ) as daemon:
+            await daemon.decides(1.0)
+            file.write_text(renewed := assertion(key))
+            await logs_in_again(daemon)
+            assert renewed in granted
+        file.write_text(assertion(Ed25519PrivateKey.generate()))
+        done = await command("check", environ=environ)
+        assert 0 != done.code
+        assert "no OAUTHBEARER token, the endpoint" in done.err
 
 
 @pytest.mark.timeout(600)  # the package is compiled once

@@ -1,8 +1,10 @@
 """The status page in a real Chromium: live, lost, by keyboard, without JavaScript, and for axe."""
 
 import re
+import ssl
 
 import pytest
+import trustme
 from playwright.async_api import Browser, Page
 from playwright.async_api import expect as expected
 
@@ -82,6 +84,17 @@ async def test_a_change_comes_to_an_open_page(browser: Browser) -> None:
         await shown(page, "#news", "data-0 of broker 2")
         assert (await page.title()).startswith("Throttled ")
         await shown(page, "#contents-1", "orders")
+
+
+async def test_over_tls_too_a_change_comes_to_an_open_page(browser: Browser) -> None:
+    """The page, its script and its questions are all of the same address."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
+    async with opened(browser, normal(), context, ignore_https_errors=True) as (served, page):
+        assert page.url.startswith("https://")
+        await shown(page, "#sentence", "Nobody is throttled")
+        served.scene.poll(70.0, 8.1)
+        await shown(page, "#sentence", "/var/lib/kafka/data-0 of broker 2")
 
 
 async def test_figures_move_without_a_change(browser: Browser) -> None:

@@ -144,6 +144,8 @@ def _print_table(found: "Sequence[Finding]", recommended: "Recommendation | None
             rows.append(["", "", f"-> {each.to_do}"])
     print_rows(["Verdict", "What", "Finding, and what to do"], rows, bad)
     if recommended is None:
+        if any(each.verdict == "fail" and each.name in {"settings", "brokers"} for each in found):
+            return  # no volume was read, at any time
         click.echo(
             "No limit is recommended: no volume is known to fill, or a throttle slows it now. Run"
             " this command again at the busiest time without a throttle, or use --prometheus."

@@ -37,7 +37,7 @@ def broker_findings(facts: Facts) -> Iterator[Finding]:
 
 def _brokers(facts: Facts) -> Iterator[Finding]:
     if facts.cluster is not None:
-        yield Finding("brokers", "fail", facts.cluster.why, "check the addresses and the network")
+        yield Finding("brokers", "fail", facts.cluster.why, "mend this first")
         return
     rows: list[tuple[Broker, Finding]] = []
     for broker in facts.brokers:
@@ -120,6 +120,8 @@ def callback(facts: Facts, broker: Broker) -> Finding:
     name, report = "callback", facts.reader(broker.id)
     if report is None:
         return _without_report(facts, broker)
+    if (absent := _absent(broker)) and not report.get("waiting"):
+        return absent
     if fault := report.get("fault"):
         what = f"{{read}} a sidecar, but may not throttle all clients: fault {fault}"
         return Finding(name, "fail", what, "docs/runbooks/KafkaThrottleCallbackFaulty.md")
@@ -130,16 +132,28 @@ def callback(facts: Facts, broker: Broker) -> Finding:
     return Finding(name, "ok", "{read} a sidecar, and {wait} there for changes")
 
 
+def _absent(broker: Broker) -> Finding | None:
+    """Whether the broker's configuration says that it does not have the callback."""
+    if isinstance(broker.configs, NotKnown):
+        return None
+    installed = broker.configs.get("client.quota.callback.class")
+    if installed == CALLBACK:
+        return None
+    what = f"{{have}} another quota callback: {installed}"
+    if not installed:
+        what = "{have} no quota callback and {throttle} nobody"
+    return Finding("callback", "fail", what, _INSTALL)
+
+
 def _without_report(facts: Facts, broker: Broker) -> Finding:
-    name, where = "callback", ""
-    if not isinstance(broker.configs, NotKnown):
-        installed = broker.configs.get("client.quota.callback.class")
-        if not installed:
-            return Finding(name, "fail", "{have} no quota callback and {throttle} nobody", _INSTALL)
-        if installed != CALLBACK:
-            return Finding(name, "fail", f"{{have}} another quota callback: {installed}", _INSTALL)
-        where = "{have} the callback, but "
+    if absent := _absent(broker):
+        return absent
+    name = "callback"
+    where = "" if isinstance(broker.configs, NotKnown) else "{have} the callback, but "
     readers = [each for each in facts.answering if each.readers is not None]
+    if not readers:
+        what = f"{where}no sidecar answered, so nothing shows whether {{read}} one"
+        return Finding(name, "not known", what, "mend the sidecars below")
     none = f"{{have}} read none of the {len(readers)} sidecars that answered"
     if len(readers) < max(len(facts.sidecars), len(facts.active)):
         what = f"{where}{none}; perhaps {{read}} another one"
@@ -168,8 +182,12 @@ def _authorizer(facts: Facts, broker: Broker, is_needed: bool) -> Finding:
         return Finding(name, "not known", what, "grant DescribeConfigs, or mend the callback")
     what = f"{{do}} not have the sidecar's authorizer (there is {installed or 'perhaps another'})"
     if is_needed:
-        effect = ", so a stop line and SIDECAR_THROTTLE_SCOPE=volume have no effect there"
-        return Finding(name, "fail", what + effect, "add the line of docs/refusal.md, and restart")
+        effect = "the stop line only lengthens pauses there, and the volume can still fill up"
+        scope = "SIDECAR_THROTTLE_SCOPE=volume has no effect there"
+        if facts.by_volume:
+            effect = scope if facts.rules.stop_line is None else f"{scope}, and {effect}"
+        to_do = "add the line of docs/refusal.md, and restart"
+        return Finding(name, "fail", f"{what}, so {effect}", to_do)
     return Finding(name, "ok", f"{what}, which these settings do not need")
 
 

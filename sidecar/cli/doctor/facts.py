@@ -27,6 +27,9 @@ class NotKnown:
     why: str
 
 
+NO_PROMETHEUS: Final = NotKnown("whether alerts are loaded: no Prometheus was named")
+
+
 @dataclass(frozen=True, slots=True)
 class Refused(NotKnown):
     """Something that an ACL which is missing hides."""
@@ -187,7 +190,7 @@ class Facts:
     partitions: Mapping[tuple[int, str], int] | NotKnown = NotKnown("no broker was asked")
     quotas: Found | NotKnown = NotKnown("no broker was asked")
     sidecars: tuple[Sidecar, ...] = ()
-    alerts: Alerts | NotKnown = NotKnown("no Prometheus was named")
+    alerts: Alerts | NotKnown = NO_PROMETHEUS
 
     @property
     def active(self) -> tuple[Broker, ...]:

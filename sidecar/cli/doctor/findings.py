@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from sidecar.cli.doctor.broker_findings import broker_findings, callback
-from sidecar.cli.doctor.facts import Facts, NotKnown, TokenState
+from sidecar.cli.doctor.facts import NO_PROMETHEUS, Facts, NotKnown, TokenState
 from sidecar.cli.doctor.quota_findings import quota_effect, quota_findings
 from sidecar.cli.doctor.verdicts import Finding, Verdict, named
 from sidecar.cli.doctor.volume_findings import retention, volumes
@@ -151,7 +151,7 @@ _TOKENS: Final[Mapping[str, tuple[Verdict, str, str]]] = {
     ),
     "not set here": (
         "warn",
-        "no token is set here, so overrides of {} can't be set from here",
+        "no token can be read here, so overrides of {} can't be set from here",
         "write one to a file, and set SIDECAR_TOKEN_FILE",
     ),
     "not set there": (
@@ -179,7 +179,10 @@ def _tokens(facts: Facts) -> Iterator[Finding]:
 def _alerts(facts: Facts) -> Iterator[Finding]:
     name, found = "alerts", facts.alerts
     if isinstance(found, NotKnown):
-        yield Finding(name, "not known", found.why, "name it: --prometheus http://prometheus:9090")
+        to_do = "correct --prometheus, or start it"
+        if found == NO_PROMETHEUS:
+            to_do = "name it: --prometheus http://prometheus:9090"
+        yield Finding(name, "not known", found.why, to_do)
         return
     if found.missing:
         what = f"Prometheus has not loaded {', '.join(sorted(found.missing))}"

@@ -16,6 +16,7 @@ from sidecar import __version__
 from sidecar.cli.doctor.facts import (
     BY_HISTORY,
     BY_PROMETHEUS,
+    NO_PROMETHEUS,
     Alerts,
     Broker,
     Facts,
@@ -109,7 +110,7 @@ async def gather(loaded: Loaded, options: Options) -> Facts:
     facts = replace(facts, sidecars=sidecars.result(), alerts=alerts.result()[0])
     first, last = polls.result()
     if isinstance(last, Failure):
-        return replace(facts, cluster=NotKnown(last.message), rights=NotKnown(last.message))
+        return replace(facts, cluster=NotKnown(last.message), rights=NotKnown("no broker answered"))
     rates = (
         (history.result(), BY_HISTORY),
         (alerts.result()[1], BY_PROMETHEUS),
@@ -385,5 +386,5 @@ def _own_rates(sidecars: Sequence[Address]) -> dict[Place, float]:
 
 def _ask_prometheus(url: str | None) -> tuple[Alerts | NotKnown, dict[Place, float]]:
     if url is None:
-        return NotKnown("whether alerts are loaded: no Prometheus was named"), {}
+        return NO_PROMETHEUS, {}
     return ask_prometheus(url, {*runbooks()} - _NO_ALERT)

@@ -135,7 +135,7 @@ def _segments(facts: Facts) -> Iterator[Finding]:
             f" never deletes the active ones, together up to {size(count * segment)} of"
             f" {size(volume.total_bytes)}"
         )
-        if count * segment > volume.total_bytes - volume.limit_bytes:
+        if count * segment > max(0.0, volume.total_bytes - volume.limit_bytes):
             to_do = "lower log.segment.bytes, so that a lower retention frees enough"
             yield Finding("segments", "warn", what, to_do)
         else:

@@ -55,6 +55,8 @@ UNREACHED = replace(WHOLE.brokers[1], problem="no answer within 10 s")
 BLIND = tuple(Broker(each, configs=NotKnown("it is refused")) for each in range(3))
 LATE = reader(2, waiting=False)
 OTHER_LIMITS = {**LIMITS, "limit": {"type": "min_available_bytes", "value": 5.0 * GB}}
+TOO_SMALL = replace(volume(0), limit_bytes=2000 * GB)
+OTHER_AUTHORIZER = {**CONFIGS, "authorizer.class.name": "example.Authorizer"}
 SILENT = NotKnown("no broker reported the list")
 QUICK = tuple(volume(each, rate=1 * GB) for each in range(3))
 
@@ -196,6 +198,45 @@ QUICK = tuple(volume(each, rate=1 * GB) for each in range(3))
             {("files", "fail"), ("state file", "warn")},
             'SIDECAR_TOKEN_FILE: no such file -> mend it: "run" does not start',
             id="14 files that are missing",
+        ),
+        pytest.param(
+            replace(
+                WHOLE,
+                brokers=(*WHOLE.brokers[:2], OLD),
+                sidecars=(*WHOLE.sidecars[:2], sidecar(2, readers=(LATE,))),
+            ),
+            {("callback", "fail"), ("effect", "fail")},
+            "broker 2 has no quota callback and throttles nobody -> run throttle-sidecar callback",
+            id="17 a callback that was removed",
+        ),
+        pytest.param(
+            replace(WHOLE, alerts=NotKnown("Prometheus at http://p:9090: Connection refused")),
+            {("alerts", "not known")},
+            "Connection refused -> correct --prometheus, or start it",
+            id="18 a Prometheus that does not answer",
+        ),
+        pytest.param(
+            replace(WHOLE, volumes=(TOO_SMALL,), partitions={(0, "/data"): 0}),
+            {("volumes", "fail")},
+            "at or below the limit of 2.0 TB",
+            id="19 a limit that is larger than the volume",
+        ),
+        pytest.param(
+            replace(
+                WHOLE,
+                brokers=(replace(WHOLE.brokers[0], configs=OTHER_AUTHORIZER), *WHOLE.brokers[1:]),
+                sidecars=(sidecar(0, readers=(reader(0, refused=None),)), *WHOLE.sidecars[1:]),
+            ),
+            {("authorizer", "fail")},
+            "so the stop line only lengthens pauses there, and the volume can still fill up",
+            id="20 a stop line without the authorizer",
+        ),
+        pytest.param(
+            replace(WHOLE, sidecars=(Sidecar("http://b0:7070", "Connection refused"),)),
+            {("callback", "not known"), ("authorizer", "not known"), ("jar", "not known")}
+            | {("sidecars", "fail"), ("sidecars", "not known"), ("effect", "not known")},
+            "have the callback, but no sidecar answered, so nothing shows whether",
+            id="21 no sidecar runs",
         ),
     ],
 )
