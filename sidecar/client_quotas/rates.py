@@ -8,42 +8,15 @@ these sources that there is tells how much they write:
 2. The fill rates of brokers: no client writes more to a broker than the broker fills, unless
    segments are deleted meanwhile. With N equal clients that is N times too much.
 
-The highest rate of ``PEAK_S`` counts.
+The highest rate of the last 15 minutes counts (``sidecar.throttle.peak``).
 
 Example: six clients write 3 MB/s each to the only broker. By the log a client-id writes 3 MB/s, so
 the first quota is 6 MB/s. By the fill rate it may be 18 MB/s, so the first quota is 36 MB/s.
 """
 
-from collections import deque
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass
 
 from sidecar.quotas.entities import Entity
-
-PEAK_S: Final = 900.0
-"""How long a rate counts. Between two rounds of deleting old segments, five minutes by default, the
-fill rate is what is written."""
-
-
-@dataclass(slots=True)
-class Peak:
-    """The highest rate of the last ``PEAK_S``."""
-
-    _rates: deque[tuple[float, float]] = field(default_factory=deque)
-
-    def add(self, rate: float, now: float) -> None:
-        """Add a rate at a time that is not before the last; 0 is no rate."""
-        # A lower rate than a later one never counts again.
-        while self._rates and self._rates[-1][1] <= rate:
-            self._rates.pop()
-        if rate > 0.0:
-            self._rates.append((now, rate))
-
-    def highest(self, now: float) -> float | None:
-        """Return the highest rate; None if there is none."""
-        while self._rates and self._rates[0][0] < now - PEAK_S:
-            self._rates.popleft()
-        return self._rates[0][1] if self._rates else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from typing import Final
 
 from sidecar.client_quotas.plan import Found, Ledger, Planned, Wanted, beginning
 from sidecar.client_quotas.platform import Outcomes, QuotaPlatform
-from sidecar.client_quotas.rates import Peak, Rates
+from sidecar.client_quotas.rates import Rates
 from sidecar.client_quotas.retained import retain
 from sidecar.client_quotas.written import Written
 from sidecar.control.board import Board
@@ -33,6 +33,7 @@ from sidecar.quotas.entities import Entity
 from sidecar.throttle.decision import Source
 from sidecar.throttle.fill import rate_since
 from sidecar.throttle.memory import Memory
+from sidecar.throttle.peak import Peak
 from sidecar.volumes import Failure
 
 _log = logging.getLogger(__name__)

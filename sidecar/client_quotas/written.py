@@ -12,10 +12,11 @@ from typing import Final
 
 import msgspec
 
-from sidecar.client_quotas.rates import Peak, Rates
+from sidecar.client_quotas.rates import Rates
 from sidecar.requestlog.exempt import PRODUCE
 from sidecar.requestlog.line import Line
 from sidecar.requestlog.produce_size import Produce, produce_bytes
+from sidecar.throttle.peak import Peak
 
 SLOT_S: Final = 5.0
 WHOLE_S: Final = 60.0

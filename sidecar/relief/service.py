@@ -21,7 +21,6 @@ reads 200 as the first offset of logs 0, and writes that line with ``found``.
 import asyncio
 import logging
 import math
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NoReturn, Protocol
@@ -39,6 +38,7 @@ from sidecar.throttle.fill import rate_since
 from sidecar.throttle.growth import Partition
 from sidecar.throttle.memory import LogDir, VolumeState
 from sidecar.throttle.partition_track import Track, next_track
+from sidecar.throttle.peak import Peak
 from sidecar.throttle.relief import (
     AGAIN_S,
     MOST_IN_VAIN,
@@ -62,9 +62,6 @@ _WRITE_S: Final = 10.0
 _STALE_S: Final = 10.0
 """How much later than two check intervals a reading may be used."""
 _WINDOW_S: Final = 10.0
-_PEAK_S: Final = 900.0
-"""How long the fastest fill rate counts: between two reliefs, the volume grows by what is written,
-and in a relief it shrinks."""
 _FAILED_S: Final = 60.0
 """How long a topic is left out after a deletion of it failed."""
 _SETTLED_AGAIN_S: Final = 600.0
@@ -134,7 +131,7 @@ class Relief:
     deletions: int = field(default=0, init=False)
     deleted_bytes: int = field(default=0, init=False)
     _tracks: dict[Partition, Track] = field(default_factory=dict, init=False)
-    _peaks: dict[LogDir, deque[tuple[float, float]]] = field(default_factory=dict, init=False)
+    _peaks: dict[LogDir, Peak] = field(default_factory=dict, init=False)
     _failed: dict[str, tuple[float, str]] = field(default_factory=dict, init=False)
     _watched_since: float | None = field(default=None, init=False)
     _is_loaded: bool = field(default=False, init=False)
@@ -161,11 +158,7 @@ class Relief:
             log_dir = (state.volume.broker_id, state.volume.log_dir)
             present.add(log_dir)
             rate = max(0.0, rate_since(state.fill, -math.inf, _WINDOW_S) or 0.0)
-            peaks = self._peaks.setdefault(log_dir, deque())
-            while peaks and (peaks[0][0] < now - _PEAK_S or peaks[-1][1] <= rate):
-                # A lower rate than a later one never counts again.
-                peaks.popleft() if peaks[0][0] < now - _PEAK_S else peaks.pop()
-            peaks.append((now, rate))
+            self._peaks.setdefault(log_dir, Peak()).add(rate, now)
         for gone in self._peaks.keys() - present:
             del self._peaks[gone]
 
@@ -402,8 +395,9 @@ class Relief:
             threshold = state.verdict.threshold_bytes
             if soft is not None:
                 threshold = max(threshold, soft.judge(volume).threshold_bytes)
-            rates = (rate for _, rate in self._peaks.get(log_dir, ()))
-            growth = max(rates, default=0.0)
+            # Between two reliefs the volume grows by what is written; in a relief it shrinks.
+            peak = self._peaks.get(log_dir)
+            growth = (peak and peak.highest(self.board.now())) or 0.0
             yield Room(log_dir, volume.total_bytes, volume.available_bytes, threshold, growth)
 
     def _is_near(self) -> bool:

@@ -3,12 +3,13 @@
 import pytest
 
 from sidecar.client_quotas import written as module
-from sidecar.client_quotas.rates import PEAK_S, Rates
+from sidecar.client_quotas.rates import Rates
 from sidecar.client_quotas.written import MOST_BEHIND, SILENT_S, WHOLE_S, Written
 from sidecar.quotas.entities import DEFAULT, Entity
 from sidecar.requestlog.line import Line
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.peak import PEAK_S
 from sidecar.throttle.rules import Rules
 from tests.sidecar.client_quotas.build import FakeKafka, Sidecar
 from tests.sidecar.requestlog.lines import parsed_line
