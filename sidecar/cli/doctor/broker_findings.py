@@ -155,6 +155,8 @@ def _without_report(facts: Facts, broker: Broker) -> Finding:
         what = f"{where}no sidecar answered, so nothing shows whether {{read}} one"
         return Finding(name, "not known", what, "mend the sidecars below")
     none = f"{{have}} read none of the {len(readers)} sidecars that answered"
+    if len(readers) == 1:
+        none = "{have} not read the sidecar that answered"
     if len(readers) < max(len(facts.sidecars), len(facts.active)):
         what = f"{where}{none}; perhaps {{read}} another one"
         return Finding(name, "not known", what, "name every broker's sidecar by --sidecars")
