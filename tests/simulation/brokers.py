@@ -35,9 +35,8 @@ _NO_TOPICS: Final = b"\x01\x00"
 _TOTAL: Final = b"\0total%d "
 _AVAILABLE: Final = b"\0avail%d "
 
-_ANSWERS: Final = 256
-_APART_S: Final = 0.25
-"""How many answers are kept, and how far apart at least: those of a minute."""
+_ANSWERS: Final = 512
+"""How many answers are kept: those of three sidecars near a limit, for a minute."""
 
 Spoil = Callable[[bytes], bytes]
 """What a broker sends in place of an answer."""
@@ -221,9 +220,7 @@ class OrderedConnection(FakeConnection):
             now_s = self._loop.time()
             self._of.served[peer.name] = Served(now_s, available, offline)
             self._of.answered_s[peer.name] = now_s
-            answered = self._of.answered
-            if not answered or now_s >= answered[-1].at_s + _APART_S:
-                answered.append(self._of.served[peer.name])
+            self._of.answered.append(self._of.served[peer.name])
         self._of.twist = None if spoil is None else lambda _, __, sent: spoil(sent)
         super()._handle(self._waiting[0])
         self._waiting.popleft()
