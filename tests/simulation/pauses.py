@@ -142,7 +142,7 @@ class Enforcement:
         """The rate before a throttle that begins now, unless another throttle shaped it."""
         groups = [each for each in (self._all, self._users.get(tag_set.tags[0])) if each]
         is_free = all(each.is_free for each in groups)
-        if tag_set.before > 0.0 and not is_free and not tag_set.is_before_least:
+        if tag_set.before > 0.0 and not is_free:
             return
         recent = any(each.is_recent(now.nanos) for each in groups)
         tag_set.before = max(tag_set.before, measured) if recent else measured

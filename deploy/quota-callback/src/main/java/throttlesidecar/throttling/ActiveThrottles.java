@@ -127,7 +127,7 @@ public final class ActiveThrottles {
         Throttle budget = tagSet.owner == null ? null : budgets.get(tagSet.owner);
         double last = tagSet.before;
         boolean isFree = isFree(all) && isFree(user) && isFree(budget);
-        if (!isFree && last > 0.0 && !tagSet.isBeforeLeast) {
+        if (!isFree && last > 0.0) {
             return;
         }
         boolean isRecent = all.isRecent(nanos) || user != null && user.isRecent(nanos)
