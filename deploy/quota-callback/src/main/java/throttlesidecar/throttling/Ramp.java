@@ -21,8 +21,8 @@ package throttlesidecar.throttling;
  * earlier rate has 14 kB/s after 10 s, 63 kB/s after 20 s and 2.6 MB/s after 45 s.
  *
  * <p>A rate that was measured in a ramp, by a broker that knows no earlier one, is such a beginning too.
- * As a previous rate it would hold the client to what the first short release allowed: a client of 3 MB/s
- * had 0.8 MB/s 40 s after a release, and the same after the next one.
+ * As a previous rate it would hold the client to what the first short release allowed: after three
+ * releases of 2 s, a client of 3 MB/s had 0.8 MB/s 40 s after the last one.
  */
 final class Ramp {
     /** The first pace of a client if no client's earlier rate is known, bytes per second. */
