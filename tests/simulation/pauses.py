@@ -173,7 +173,7 @@ class Enforcement:
         if self._is_free_for(user) or account is None:
             return own
         landed = tag_set.landed(now)
-        new = account.count(landed.nbytes)
+        new = account.count(landed)
         if new < ONE_BYTE:
             return own
         share = Share(tag_set.tags, tag_set.before)

@@ -289,15 +289,18 @@ class Account:
         self.bound: float | None = None
         """None when that was the client's own."""
 
-    def count(self, landed: float) -> float:
+    def count(self, landed: Landed) -> float:
         """Counts all that has landed, and says how many bytes of it are new.
 
         After the wall clock was set back Kafka's rate overwrites samples that still count when it
-        opens others, which hides as much of a request: that counts as the last one.
+        opens others, which hides as much of a request: that counts as the last one, or as a
+        second's bytes if it is the first.
         """
-        new, self.counted = landed - self.counted, landed
+        new, self.counted = landed.nbytes - self.counted, landed.nbytes
         if new >= ONE_BYTE:
             self.last = new
+        elif self.last == 0.0:
+            self.last = landed.nbytes / landed.window_s
         return self.last
 
 

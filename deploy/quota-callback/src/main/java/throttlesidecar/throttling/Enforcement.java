@@ -280,7 +280,7 @@ public final class Enforcement {
         double observed = rate.measure(config, nowMs);
         double window = rate.windowSize(config, nowMs) / MS_PER_S;
         double landed = observed * window;
-        double bytes = account.count(landed);
+        double bytes = account.count(landed, window);
         if (request.isInScope && request.principal != null && bytes > 0.0) {
             clientsInScope.add(request.principal.getName(), request.clientId, Math.round(bytes));
         }

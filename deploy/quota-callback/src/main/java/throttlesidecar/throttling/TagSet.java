@@ -143,13 +143,18 @@ public final class TagSet {
          * Counts all landed bytes, under the sensor's monitor, and returns the bytes that are new.
          *
          * <p>After the wall clock was set back, Kafka's rate overwrites samples that still count when
-         * it opens new ones. That can hide a request, which then counts like the last one.
+         * it opens new ones. That can hide a request, which then counts like the last one, or like a
+         * second's bytes if it is the first.
+         *
+         * @param windowS of the rate, seconds.
          */
-        double count(double landed) {
+        double count(double landed, double windowS) {
             long seen = counted.getAndSet(Double.doubleToRawLongBits(landed));
             double bytes = landed - Double.longBitsToDouble(seen);
             if (bytes >= Enforcement.ONE_BYTE) {
                 last = bytes;
+            } else if (last == 0.0) {
+                last = landed / windowS;
             }
             return last;
         }

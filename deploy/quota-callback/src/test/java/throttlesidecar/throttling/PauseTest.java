@@ -162,6 +162,33 @@ class PauseTest {
         }
     }
 
+    /** The same for the first request of a throttle, before which none was counted. */
+    @Test
+    void aSampleThatIsOverwrittenHidesNoFirstRequest() {
+        for (int requests = 0; requests < 12; requests++) {
+            MovedClocks moved = new MovedClocks();
+            Rig other = new Rig(moved);
+            other.leakBytesPerSecond = 1000;
+            for (int request = 0; request < 60; request++) {
+                moved.pass(400);
+                other.sensor.produce("", "c", 1_000_000);
+            }
+            moved.stepWall(-3_600_000);
+            other.sensor.produce("", "c", 1_000_000);
+            moved.pass(12_000);
+            // Somebody reads the metric, by which Kafka drops the sample of the break.
+            other.tagSets.find("", "c").metric().metricValue();
+            for (int request = 0; request < requests; request++) {
+                moved.pass(400);
+                other.sensor.produce("", "c", 1_000_000);
+            }
+            other.enforcement.apply(stopped());
+            moved.pass(400);
+            int pause = other.sensor.produce("", "c", 1_000_000);
+            assertTrue(Math.abs(pause - other.pauseMaxMs) <= 2, requests + ": " + pause);
+        }
+    }
+
     @Test
     void aClockThatIsSetBackOrForthLengthensNoPause() {
         Clients clients = new Clients(3, 1_000_000);
