@@ -78,8 +78,8 @@ _WARM_S: Final = 600
 """By then all that is made once is made."""
 _BLOCKS_AT_ONCE: Final = 60_000
 """Of memory, for what is under way at the moment of counting."""
-_BLOCKS_PER_START: Final = 55_000
-"""What a killed process had, 37,000 to 50,000: nobody collects it before the world ends."""
+_BLOCKS_PER_START: Final = 30_000
+"""What a killed process had, 11,000 to 18,000: nobody collects it before the world ends."""
 _BLOCKS_PER_DECISION: Final = 25
 """In a sidecar's journal; in ``Claims`` it is less."""
 _HAIR_S: Final = 0.002
