@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
-import pytest
 from click.testing import CliRunner
 from prometheus_client import CollectorRegistry
 
@@ -73,17 +72,17 @@ def named(page: str) -> Iterator[list[str]]:
         yield shlex.split(command, comments=True)
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_links_lead_somewhere(page: str) -> None:
+def test_links_lead_somewhere() -> None:
     """They lead to a file of the project that exists, and to a heading that is in it."""
     missing = []
-    for target in re.findall(r"\]\(([^)\s]+)\)", _FENCE.sub("", text_of(page))):
-        if "://" in target:
-            continue
-        name, _, anchor = target.partition("#")
-        path = PAGES[page].parent / name if name else PAGES[page]
-        if not path.exists() or (anchor and anchor not in anchors(path)):
-            missing.append(target)
+    for page, path in PAGES.items():
+        for target in re.findall(r"\]\(([^)\s]+)\)", _FENCE.sub("", text_of(page))):
+            if "://" in target:
+                continue
+            name, _, anchor = target.partition("#")
+            to = path.parent / name if name else path
+            if not to.exists() or (anchor and anchor not in anchors(to)):
+                missing.append((page, target))
     assert [] == missing
 
 
@@ -146,19 +145,26 @@ def test_the_volume_history_is_documented() -> None:
     assert in_no_column == set(re.findall("`(.*?)`", sentence))
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_settings_that_are_named_exist(page: str) -> None:
+def unknown_names(pattern: str, known: set[str]) -> list[tuple[str, str]]:
+    """Each page with a name of this form that is none."""
+    return [
+        (page, name)
+        for page in PAGES
+        for name in re.findall(pattern, text_of(page))
+        if name not in known
+    ]
+
+
+def test_settings_that_are_named_exist() -> None:
     """Every SIDECAR_... that a page names, those that end in _* or ... aside, is a setting."""
-    named = set(re.findall(r"\bSIDECAR_[A-Z_]*[A-Z](?![A-Z_*.]*[*])", text_of(page)))
-    assert set() == named - {row.environment for row in describe()}
+    known = {row.environment for row in describe()}
+    assert [] == unknown_names(r"\bSIDECAR_[A-Z_]*[A-Z](?![A-Z_*.]*[*])", known)
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_metrics_that_are_named_exist(page: str) -> None:
+def test_metrics_that_are_named_exist() -> None:
     """Every kafka_throttle_... that a page names is a row of docs/metrics.md."""
     known = {name.strip("`") for name, *_ in rows("docs/metrics.md", 6)}
-    named = set(re.findall(r"\bkafka_throttle_\w+", text_of(page)))
-    assert set() == named - known
+    assert [] == unknown_names(r"\bkafka_throttle_\w+", known)
 
 
 def test_every_command_is_documented() -> None:
@@ -182,10 +188,10 @@ def test_every_command_is_documented() -> None:
         assert [] == missing
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_commands_that_are_shown_exist(page: str) -> None:
+def test_commands_that_are_shown_exist() -> None:
     """Each command, subcommand and option that a page shows or names is one of the program's."""
-    for words in [*(words for words, _ in runs(page)), *named(page)]:
+    shown = (words for page in PAGES for words in [*(ran for ran, _ in runs(page)), *named(page)])
+    for words in shown:
         command: click.Command = group
         rest = list(words)
         while isinstance(command, click.Group) and rest:

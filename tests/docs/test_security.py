@@ -54,12 +54,10 @@ def test_the_defaults_are_as_documented() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("more", [{}, {"SIDECAR_METRICS_LISTEN": "127.0.0.1:0"}])
-async def test_nothing_else_listens(tmp_path: Path, more: dict[str, str]) -> None:
-    """A running daemon listens on the addresses that it says, and on no other."""
-    async with started(tmp_path, DISABLED | more) as daemon:
-        said = {url.removeprefix("http://") for url in daemon.urls}
-        assert (said, 1 + len(more)) == (listening(daemon), len(said))
+async def test_nothing_else_listens(tmp_path: Path) -> None:
+    """A running daemon listens on the address that it says, and on no other."""
+    async with started(tmp_path, DISABLED) as daemon:
+        assert {daemon.address} == listening(daemon)
 
 
 @pytest.mark.slow
@@ -67,6 +65,7 @@ async def test_the_metrics_address_serves_nothing_else(tmp_path: Path) -> None:
     """No factor can be read there and no change made, and the API has no metrics then."""
     async with started(tmp_path, DISABLED | {"SIDECAR_METRICS_LISTEN": "127.0.0.1:0"}) as daemon:
         api, metrics = daemon.urls
+        assert {each.removeprefix("http://") for each in daemon.urls} == listening(daemon)
         assert [200, 404] == [
             (await daemon.ask(api + each)).status_code for each in ("/v1/volumes", "/metrics")
         ]

@@ -12,18 +12,17 @@ import pytest
 from fastapi import FastAPI, HTTPException
 from prometheus_client.registry import Collector
 
-from sidecar.api.connections import Connections
 from sidecar.control.capability import Block, Build, Capability, Services, Task
 from sidecar.control.capability_failures import CapabilityFailures, Failing
 from sidecar.control.persistence import Persistence
 from sidecar.daemon.capabilities import CAPABILITIES, build_all, prepare_all
-from sidecar.daemon.composition import compose
-from sidecar.daemon.daemon import leave, serve
+from sidecar.daemon.daemon import leave
 from sidecar.errors import SettingsError
 from sidecar.requestlog.line import Line
 from sidecar.settings import Settings, load
 from sidecar.volumes import Observation
 from tests.sidecar.api.build import FakeSidecar, Routed, until
+from tests.sidecar.daemon.composed import composed
 from tests.sidecar.requestlog.lines import line
 from tests.support.background import bootstrap
 from tests.support.fake_broker import FakeCluster, FakeLogDir
@@ -130,27 +129,9 @@ async def running(
     for broker in cluster.brokers.values():
         broker.log_dirs = (FakeLogDir("/d", 100, 50),)
     async with cluster:
-        environ = {
-            "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": bootstrap(cluster),
-            "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": "10",
-            "SIDECAR_STORAGE_CHECK_INTERVAL": "PT0.1S",
-            "SIDECAR_STORAGE_CHECK_INTERVAL_MINIMUM": "PT0.1S",
-            "SIDECAR_HTTP_LISTEN": "127.0.0.1:0",
-            **more,
-        }
-        settings = load(environ=environ).settings
-        parts = await compose(settings, lambda: settings, Connections(10))
-        stop = asyncio.Event()
-        task = asyncio.create_task(serve(parts, stop))
-        url = f"http://{parts.servers[0].address}"
-        try:
-            async with httpx.AsyncClient(base_url=url, timeout=10) as client:
-                yield client
-            assert not task.done()
-        finally:
-            # Cut off it would leave what capabilities have open.
-            stop.set()
-            await task
+        servers = {"SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": bootstrap(cluster)}
+        async with composed(servers | more) as (_, client):
+            yield client
 
 
 async def test_a_daemon_with_a_capability_that_always_fails_works(

@@ -1,6 +1,7 @@
-"""Asking one broker with the credentials of the moment, and the zone of a sidecar."""
+"""Asking one broker with the credentials of the moment, the zone, and files that are missing."""
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from sidecar.control.tokens import Tokens
 from sidecar.daemon import application, composition
 from sidecar.daemon.composition import _ask_one_broker, _zone
 from sidecar.daemon.reload import Credentials
-from sidecar.errors import SettingsError
+from sidecar.errors import SettingsError, SidecarError
 from sidecar.kafka import KafkaVolumeSource
 from sidecar.kafka.fed_brokers import fed_brokers
 from sidecar.kafka.largest_topics import largest_topics, topics_by_log_dir
@@ -26,6 +27,11 @@ from tests.sidecar.kafka.servers import PATIENCE_S, admin, bootstrap, failed
 from tests.sidecar.throttle.build import whole
 from tests.support.fake_broker import FakeCluster
 
+LIMITED = {
+    "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_RATIO": "0.05",
+    "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": "broker-0:9092",
+}
+
 
 async def test_credentials_that_can_not_be_read_are_a_failure() -> None:
     """They are read each time: a password file that is gone ends no task."""
@@ -37,6 +43,29 @@ async def test_credentials_that_can_not_be_read_are_a_failure() -> None:
     fetch = _ask_one_broker(credentials, Board(Disabled(), lambda: 0.0), ask, 1.0)
     expected = Failure(FailureKind.AUTHENTICATION, "the file /p can't be read")
     assert expected == await fetch(1)
+
+
+SSL = {"SECURITY_PROTOCOL": "SSL", "SSL_TRUSTSTORE_TYPE": "PEM"}
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("STATE_FILE", {}),
+        ("TOKEN_FILE", {}),
+        ("KAFKA_ADMIN_SSL_TRUSTSTORE_LOCATION", SSL),
+    ],
+)
+async def test_a_file_that_can_not_be_used_stops_the_start(
+    tmp_path: Path, name: str, more: dict[str, str]
+) -> None:
+    """The refusal has its path."""
+    path = tmp_path / "gone" / "file"
+    environ = LIMITED | {f"SIDECAR_KAFKA_ADMIN_{key}": text for key, text in more.items()}
+    environ |= {f"SIDECAR_{name}": str(path), "SIDECAR_HTTP_LISTEN": "127.0.0.1:0"}
+    settings = load(environ=environ).settings
+    with pytest.raises(SidecarError, match=str(path.parent)):
+        await composition.compose(settings, lambda: settings, Connections(10))
 
 
 @pytest.mark.parametrize("ask", [fed_brokers, largest_topics, topics_by_log_dir])
@@ -67,9 +96,7 @@ async def test_the_zone_is_the_rack_of_the_broker_beside_it(
     environ: dict[str, str], zone: str | None
 ) -> None:
     """Unless it is set; without a broker's id no rack is its own."""
-    limit = {"SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_RATIO": "0.05"}
-    servers = {"SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": "broker-0:9092"}
-    settings = load(environ=environ | limit | servers).settings
+    settings = load(environ=environ | LIMITED).settings
     admin = KafkaAdmin(bootstrap_servers=(HostPort("broker-0", 9092),))
     source = KafkaVolumeSource(admin, clock=lambda: 0.0)
     source.racks = {1: "rack-a", 2: "rack-b"}
@@ -87,13 +114,8 @@ async def test_the_page_has_the_operators_tools_and_a_refused_login(
         return application.build_app(*args, **named)
 
     monkeypatch.setattr(composition, "build_app", build_app)
-    environ = {
-        "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_RATIO": "0.05",
-        "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": "broker-0:9092",
-        "SIDECAR_PLATFORM": "strimzi",
-        "SIDECAR_HTTP_LISTEN": "127.0.0.1:0",
-    }
-    settings = load(environ=environ).settings
+    environ = {"SIDECAR_PLATFORM": "strimzi", "SIDECAR_HTTP_LISTEN": "127.0.0.1:0"}
+    settings = load(environ=environ | LIMITED).settings
     parts = await composition.compose(settings, lambda: settings, Connections(10))
     for server in parts.servers:
         server.stop()

@@ -170,22 +170,6 @@ class TestStart:
         assert {0, 1, 2} == {volume["broker_id"] for volume in lines[0]["volumes"]}
 
     @pytest.mark.slow
-    async def test_quotas_for_ids_that_nobody_reads_are_reported(
-        self, tmp_path: Path, settings: dict[str, str]
-    ) -> None:
-        """It is one WARNING; with a log that is read there is none."""
-        rate = {"SIDECAR_PRODUCER_IDS_RATE": "5"}
-        reported = "there are producer id quotas, but no SIDECAR_REQUEST_LOG_FILE"
-        async with started(tmp_path, settings | rate) as daemon:
-            await daemon.logs(DECIDED)
-            assert 1 == daemon.output.count(reported)
-        log = {"SIDECAR_REQUEST_LOG_FILE": str(tmp_path / "requests.log")}
-        for more in (log | rate, {}):
-            async with started(tmp_path, settings | more) as daemon:
-                await daemon.logs(DECIDED)
-                assert reported not in daemon.output
-
-    @pytest.mark.slow
     async def test_a_port_in_use_is_exit_code_2_and_one_line(
         self, tmp_path: Path, settings: dict[str, str]
     ) -> None:
@@ -198,43 +182,6 @@ class TestStart:
         assert 1 == len(reported)
         assert address in reported[0]
         assert "in use" in reported[0]
-
-    @pytest.mark.slow
-    @pytest.mark.parametrize(
-        ("name", "value"),
-        [
-            ("SIDECAR_STATE_FILE", "gone/state.json"),
-            ("SIDECAR_TOKEN_FILE", "gone/token"),
-            ("SIDECAR_KAFKA_ADMIN_SSL_TRUSTSTORE_LOCATION", "gone/ca.pem"),
-        ],
-    )
-    async def test_a_file_that_can_not_be_used_is_exit_code_2(
-        self, tmp_path: Path, settings: dict[str, str], name: str, value: str
-    ) -> None:
-        """The setting is named; there is no traceback."""
-        more = {name: str(tmp_path / value)}
-        if "SSL" in name:
-            more["SIDECAR_KAFKA_ADMIN_SECURITY_PROTOCOL"] = "SSL"
-            more["SIDECAR_KAFKA_ADMIN_SSL_TRUSTSTORE_TYPE"] = "PEM"
-        async with started(tmp_path, settings | more) as daemon:
-            assert 2 == await daemon.exit_code()
-        assert str(tmp_path / "gone") in daemon.output
-        assert "Traceback" not in daemon.output
-
-
-@pytest.mark.slow
-async def test_while_disabled_it_publishes_1_0_is_ready_and_connects_to_nobody(
-    tmp_path: Path, settings: dict[str, str], cluster: FakeCluster
-) -> None:
-    """PT0S is set, with brokers and a limit all the same."""
-    disabled = settings | {"SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S"}
-    del disabled["SIDECAR_STORAGE_CHECK_INTERVAL_MINIMUM"]
-    async with started(tmp_path, disabled) as daemon:
-        factor = await daemon.factor()
-        assert (1.0, "disabled") == (factor["factor"], factor["source"])
-        assert 200 == (await daemon.ask("/readyz")).status_code
-        assert [0, 0, 0] == [broker.connected for broker in cluster.brokers.values()]
-        assert 0 == await daemon.end()
 
 
 class TestStop:
@@ -696,16 +643,25 @@ class TestProducerIds:
                 await ends_well(daemon)
 
     async def test_a_disabled_sidecar_reads_and_asks_nothing(
-        self, tmp_path: Path, settings: dict[str, str], quotas: FakeQuotas, log: Path
+        self,
+        *,
+        tmp_path: Path,
+        settings: dict[str, str],
+        cluster: FakeCluster,
+        quotas: FakeQuotas,
+        log: Path,
     ) -> None:
-        """PT0S: nobody is throttled, and Kafka's quotas are left alone."""
+        """PT0S, with brokers and a limit all the same: it is ready, and nobody is throttled."""
         disabled = settings | {"SIDECAR_STORAGE_CHECK_INTERVAL": "PT0S"}
         del disabled["SIDECAR_STORAGE_CHECK_INTERVAL_MINIMUM"]
         async with started(tmp_path, disabled) as daemon:
-            assert "disabled" == (await daemon.factor())["source"]
+            factor = await daemon.factor()
+            assert (1.0, "disabled") == (factor["factor"], factor["source"])
+            assert 200 == (await daemon.ask("/readyz")).status_code
             self.opens(log, "bob", *range(6))
             await asyncio.sleep(1.0)  # nothing is to happen
             assert set() == await self.throttled(daemon)
             assert 0 == (await daemon.get("/v1/producer-ids"))["request_log"]["lines"]
+            assert [0, 0, 0] == [broker.connected for broker in cluster.brokers.values()]
             assert 0 == await daemon.end()
         assert [] == quotas.requests

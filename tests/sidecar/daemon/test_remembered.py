@@ -1,24 +1,20 @@
 """A daemon that starts on a hanging disk serves without its state, and takes it over later."""
 
-import asyncio
 import json
 import threading
 from pathlib import Path
 
-import httpx
 import pytest
 
-from sidecar.api.connections import Connections
 from sidecar.control.board import PersistedState
 from sidecar.daemon import remembered
-from sidecar.daemon.composition import compose
-from sidecar.daemon.daemon import serve
 from sidecar.daemon.machine import Machine
 from sidecar.settings import load
 from sidecar.state import StateFile
 from sidecar.state.disk import MachineDisk
 from sidecar.throttle.decision import Source
 from sidecar.throttle.memory import Memory, Override
+from tests.sidecar.daemon.composed import ENVIRON, composed
 from tests.support.background import bootstrap
 from tests.support.fake_broker import FakeCluster, FakeLogDir
 
@@ -46,26 +42,18 @@ async def test_a_daemon_starts_without_its_state(
     async with cluster:
         environ = {
             "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": bootstrap(cluster),
-            "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": "10",
-            "SIDECAR_STORAGE_CHECK_INTERVAL": "PT0.1S",
-            "SIDECAR_STORAGE_CHECK_INTERVAL_MINIMUM": "PT0.1S",
-            "SIDECAR_HTTP_LISTEN": "127.0.0.1:0",
             "SIDECAR_STATE_FILE": str(path),
         }
-        settings = load(environ=environ).settings
         machine = Machine(disk=disk)
         now = machine.clock.now()
         override = Override(0.5, "of before", now - 10.0, now + 3600.0)
         state = PersistedState(Memory(override=override), 0.5, Source.OVERRIDE, now)
-        StateFile(path, settings.rules).save(state, lambda steady_s: steady_s)
+        rules = load(environ={**ENVIRON, **environ}).settings.rules
+        StateFile(path, rules).save(state, lambda steady_s: steady_s)
         written = path.read_bytes()
-        parts = await compose(settings, lambda: settings, Connections(10), machine)
-        assert parts.board.withheld
-        stop = asyncio.Event()
-        task = asyncio.create_task(serve(parts, stop))
-        url = f"http://{parts.servers[0].address}"
         try:
-            async with httpx.AsyncClient(base_url=url, timeout=10) as client:
+            async with composed(environ, machine) as (parts, client):
+                assert parts.board.withheld
                 assert 200 == (await client.get("/healthz")).status_code
                 await parts.board.wait_for_change(1, 10.0)
                 answer = await client.get("/v1/quota-factors")
@@ -75,11 +63,8 @@ async def test_a_daemon_starts_without_its_state(
                 disk.answers.set()
                 await parts.board.wait_for_change(generation, 10.0)
                 assert 0.5 == (await client.get("/v1/throttle-factor")).json()["factor"]
-            assert not task.done()
         finally:
             disk.answers.set()
-            stop.set()
-            await task
     stored = json.loads(path.read_bytes())["state"]
     assert (0.5, 1) == (stored["override"]["factor"], len(stored["brokers"]))
     (line,) = (each for each in caplog.messages if "is not read yet" in each)
@@ -92,24 +77,11 @@ async def test_readers_get_no_answer_that_might_release(
     """No broker answers the daemon, so it does not know whether one is full."""
     monkeypatch.setattr(remembered, "DEADLINE_S", 0.2)
     disk = HangingDisk()
-    environ = {
-        "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": "127.0.0.1:1",
-        "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": "10",
-        "SIDECAR_HTTP_LISTEN": "127.0.0.1:0",
-        "SIDECAR_STATE_FILE": str(tmp_path / "state.json"),
-    }
-    settings = load(environ=environ).settings
-    parts = await compose(settings, lambda: settings, Connections(10), Machine(disk=disk))
-    stop = asyncio.Event()
-    task = asyncio.create_task(serve(parts, stop))
-    try:
-        async with httpx.AsyncClient(base_url=f"http://{parts.servers[0].address}") as client:
-            for path in ("/v1/quota-factors", "/v1/throttle-factor"):
-                answer = await client.get(path)
-                assert 503 == answer.status_code
-                assert "is not read yet" in answer.json()["detail"]
-    finally:
-        stop.set()
-        await task
-        disk.answers.set()
+    environ = {"SIDECAR_STATE_FILE": str(tmp_path / "state.json")}
+    async with composed(environ, Machine(disk=disk)) as (_, client):
+        for path in ("/v1/quota-factors", "/v1/throttle-factor"):
+            answer = await client.get(path)
+            assert 503 == answer.status_code
+            assert "is not read yet" in answer.json()["detail"]
+    disk.answers.set()
     assert not (tmp_path / "state.json").exists()

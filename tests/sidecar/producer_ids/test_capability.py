@@ -1,6 +1,7 @@
 """What the capability asks, of brokers and other sidecars."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from sidecar.peers.exchange import Peer, Peers
 from sidecar.producer_ids.capability import ProducerIdCapability, _quota_calls
 from sidecar.quotas.entities import DEFAULT, Default
 from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
+from sidecar.requestlog.reader import LogReader
 from sidecar.settings import load
 from sidecar.throttle.readers import Report
 from sidecar.volumes import Failure, FailureKind
@@ -49,8 +51,10 @@ ENVIRON = {
 }
 
 
-def capability_of(board: Board, environ: dict[str, str]) -> ProducerIdCapability:
-    """Without a request log or a file of quotas."""
+def capability_of(
+    board: Board, environ: dict[str, str], request_log: LogReader | None = None
+) -> ProducerIdCapability:
+    """Without a file of quotas."""
 
     async def persist() -> Persistence:
         return Persistence.WRITTEN
@@ -60,10 +64,29 @@ def capability_of(board: Board, environ: dict[str, str]) -> ProducerIdCapability
         lambda _: 0.0,
         Tokens(None, board.now),
         persist,
-        None,
+        request_log,
         CapabilityFailures(["producer_ids"]),
     )
     return ProducerIdCapability(load(environ=environ).settings, services, None, None)
+
+
+@pytest.mark.parametrize(
+    ("environ", "has_log", "count"),
+    [
+        ({"SIDECAR_PRODUCER_IDS_RATE": "5"}, False, 1),
+        ({"SIDECAR_PRODUCER_IDS_RATE": "5"}, True, 0),
+        ({}, False, 0),
+    ],
+)
+async def test_quotas_for_ids_that_nobody_reads_are_reported(
+    *, environ: dict[str, str], has_log: bool, count: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is one WARNING; with a log that is read, or without quotas, there is none."""
+    log = LogReader(Path("requests.log")) if has_log else None
+    capability_of(Board(FACTORS, lambda: 0.0), ENVIRON | environ, log)
+    reported = "there are producer id quotas, but no SIDECAR_REQUEST_LOG_FILE"
+    warned = [each for each in caplog.records if each.getMessage().startswith(reported)]
+    assert ["WARNING"] * count == [each.levelname for each in warned]
 
 
 @pytest.mark.looptime

@@ -185,18 +185,19 @@ async def test_no_token_is_configured(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "headers",
+    ("path", "headers"),
     [
-        {"Sec_Fetch_Site": "cross-site"},
-        {"Sec_Fetch_Site": "same-site"},
-        {"Sec_Fetch_Site": "cross-site", "Origin": "http://sidecar"},
-        {"Origin": "http://elsewhere"},
-        {"Origin": "http://sidecar:81"},
-        {"Origin": "http://sidecar.elsewhere"},
-        {"Origin": "null"},
+        ("/override", {"Sec_Fetch_Site": "cross-site"}),
+        ("/override/confirm", {"Sec_Fetch_Site": "cross-site"}),
+        ("/override/end", {"Sec_Fetch_Site": "cross-site"}),
+        ("/override", {"Sec_Fetch_Site": "same-site"}),
+        ("/override", {"Sec_Fetch_Site": "cross-site", "Origin": "http://sidecar"}),
+        ("/override", {"Origin": "http://elsewhere"}),
+        ("/override", {"Origin": "http://sidecar:81"}),
+        ("/override", {"Origin": "http://sidecar.elsewhere"}),
+        ("/override", {"Origin": "null"}),
     ],
 )
-@pytest.mark.parametrize("path", ["/override", "/override/confirm", "/override/end"])
 async def test_another_sites_form(path: str, headers: dict[str, str]) -> None:
     """It is refused, even with the right token."""
     sidecar = throttled()
@@ -222,19 +223,18 @@ async def test_the_sidecars_own_form(headers: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("path", "wrong", "said"),
     [
-        ({"factor": "2"}, "Factor: "),
-        ({"factor": "nan"}, "Factor: "),
-        ({"factor": "one"}, "The factor must be"),
-        ({"duration": "P40D"}, "Duration: "),
-        ({"duration": "P5M"}, "Duration: "),
-        ({"reason": " "}, "Reason: "),
-        ({"reason": "a\nb"}, "Reason: "),
-        ({"reason": "x" * 501}, "Reason: "),
+        ("/override", {"factor": "2"}, "Factor: "),
+        ("/override", {"factor": "one"}, "The factor must be"),
+        ("/override", {"duration": "P5M"}, "Duration: "),
+        ("/override", {"reason": " "}, "Reason: "),
+        ("/override/confirm", {"factor": "nan"}, "Factor: "),
+        ("/override/confirm", {"duration": "P40D"}, "Duration: "),
+        ("/override/confirm", {"reason": "a\nb"}, "Reason: "),
+        ("/override/confirm", {"reason": "x" * 501}, "Reason: "),
     ],
 )
-@pytest.mark.parametrize("path", ["/override", "/override/confirm"])
 async def test_what_is_typed_wrong(path: str, wrong: dict[str, str], said: str) -> None:
     """The form comes again and says which field; the API's own rules apply."""
     sidecar = throttled()
