@@ -18,7 +18,6 @@ space, and restores 10 MB/s after 6 s.
 
 import asyncio
 import logging
-import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -31,9 +30,8 @@ from sidecar.client_quotas.written import Written
 from sidecar.control.board import Board
 from sidecar.quotas.entities import Entity
 from sidecar.throttle.decision import Source
-from sidecar.throttle.fill import rate_since
 from sidecar.throttle.memory import Memory
-from sidecar.throttle.peak import Peak
+from sidecar.throttle.peak import Peak, growth_of
 from sidecar.volumes import Failure
 
 _log = logging.getLogger(__name__)
@@ -42,8 +40,6 @@ _BUSY_S: Final = 2.0
 _REST_S: Final = 60.0
 _SPACING_S: Final = 1.0
 _PERSIST_S: Final = 5.0
-_WINDOW_S: Final = 10.0
-"""Fill rates are taken over Kafka's quota window, so that a burst does not count as a rate."""
 
 
 @dataclass(slots=True)
@@ -115,8 +111,7 @@ class QuotaThrottle:
         now = self.board.now()
         fills = {
             broker.volumes[0].volume.broker_id: sum(
-                max(0.0, rate_since(state.fill, -math.inf, _WINDOW_S) or 0.0)
-                for state in broker.volumes
+                growth_of(state.fill) for state in broker.volumes
             )
             for broker in memory.active_brokers()
             if broker.volumes

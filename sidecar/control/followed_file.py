@@ -1,8 +1,9 @@
 """A TOML file that is read at the start and after each change.
 
 An invalid file prevents the start. If the file becomes invalid later, the sidecar logs that once
-and keeps the previous contents: a typo must neither throttle a client nor release one. A volume of
-Kubernetes is followed through its symlinks: when ``..data`` is swapped, the file is another.
+and keeps the previous contents: a typo must neither throttle a client nor release one. A user that
+must not act by contents which are no longer in the file asks ``is_current``. A volume of Kubernetes
+is followed through its symlinks: when ``..data`` is swapped, the file is another.
 
 Example: a file is changed at 0 s. The check at 1 s sees that, and the check at 2 s reads it.
 """
@@ -34,15 +35,21 @@ class FollowedFile(ABC, Generic[T]):
 
     Attributes:
         what: its contents, for the log, such as "producer id quotas".
+        meanwhile: what a problem leads to, for the log; "": the contents stay as they were.
+        contents: the last ones that were valid; there after ``load``.
+        problem: why it can't be read now; "" if it can.
     """
 
     what: ClassVar[str]
+    meanwhile: ClassVar[str] = ""
+    contents: T
 
     def __init__(self, path: Path) -> None:
         self.path: Final = path
+        self.problem = ""
         self._read: _Stamp | None = None
+        self._valid: _Stamp | None = None
         self._changing: _Stamp | None = None
-        self._problem: str | None = None
 
     @abstractmethod
     def parse(self, document: dict[str, Any]) -> T:
@@ -54,15 +61,26 @@ class FollowedFile(ABC, Generic[T]):
         Raises:
             SettingsError: the file can't be read or is invalid; it names the place.
         """
+        self._read = None
         try:
             text, self._read = _contents(self.path)
-            document = tomllib.loads(text.decode())
+            document = tomllib.loads(text.decode("utf-8-sig"))
         except OSError as error:
             raise SettingsError((f"{self.path} can't be read: {error.strerror}",)) from error
         except (ValueError, RecursionError) as error:
             # tomllib raises other errors for numbers of thousands of digits and for deep nesting.
             raise SettingsError((f"{self.path} is not TOML: {error}",)) from error
-        return self.parse(document)
+        # In this order, since ``is_current`` may be called by another thread.
+        self.contents = self.parse(document)
+        self._valid = self._read
+        return self.contents
+
+    def is_current(self) -> bool:
+        """Whether the file is still the one that ``contents`` were read from."""
+        try:
+            return _stamp(self.path.stat()) == self._valid
+        except OSError:
+            return False
 
     async def run(self, changed: Callable[[T], None]) -> None:
         """Call ``changed`` after each change of the file, until cancelled."""
@@ -87,19 +105,21 @@ class FollowedFile(ABC, Generic[T]):
                 return None
             contents = self.load()
         except OSError as error:
+            self._read = self._changing = None
             self._stay(f"{self.path} can't be read: {error.strerror}")
         except SettingsError as error:
             self._stay("; ".join(error.problems))
         else:
-            self._problem = None
+            self.problem = ""
             _log.info("read the %s of %s again", self.what, self.path)
             return contents
         return None
 
     def _stay(self, problem: str) -> None:
-        if problem != self._problem:
-            _log.warning("%s; the %s stay as they were", problem, self.what)
-        self._problem = problem
+        if problem != self.problem:
+            meanwhile = self.meanwhile or f"the {self.what} stay as they were"
+            _log.warning("%s; %s", problem, meanwhile)
+        self.problem = problem
 
 
 def _contents(path: Path) -> tuple[bytes, _Stamp]:

@@ -91,13 +91,13 @@ _Request, _Response = message(
 
 
 class MetadataOfTopics(AdminRequest, versions=(_Request,)):
-    """Requests the metadata of topics by their names."""
+    """Requests the metadata of topics by their names, with the user's rights on each if asked."""
 
     NEEDED = "v12 (Kafka 3.1)"
 
-    def __init__(self, topics: Sequence[str]) -> None:
+    def __init__(self, topics: Sequence[str], *, rights: bool = False) -> None:
         # False: a topic that was deleted meanwhile is not created again.
-        self.values = ([(NO_ID, topic, {}) for topic in topics], False, False)
+        self.values = ([(NO_ID, topic, {}) for topic in topics], False, rights)
 
 
 async def fed_brokers(

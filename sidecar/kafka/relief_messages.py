@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 from aiokafka.protocol.types import Boolean, CompactArray, Int8, Int16, Int32, Int64
 
+from sidecar.kafka.client.failures import error_name
 from sidecar.kafka.client.messages import (
     ERROR,
     STRING,
@@ -24,6 +25,7 @@ from sidecar.kafka.client.messages import (
 from sidecar.kafka.config_messages import DescribeConfigsRequestV4
 from sidecar.kafka.log_dir_messages import VERSIONS, DescribeTopicsOfLogDirs
 from sidecar.throttle.growth import Partition
+from sidecar.volumes import Failure, FailureKind
 
 DELETE_RECORDS_KEY: Final = 21
 LIST_OFFSETS_KEY: Final = 2
@@ -51,6 +53,15 @@ def by_topic(values: Mapping[Partition, _T]) -> dict[str, list[tuple[int, _T]]]:
     for (topic, index), value in values.items():
         topics.setdefault(topic, []).append((index, value))
     return topics
+
+
+def refused(name: str, code: int, needs: str, topic: str | None) -> Failure:
+    """Turn a broker's error about a topic, or the cluster, into a failure."""
+    text = f"{name} returned {error_name(code)}"
+    if "AUTHORIZATION" in error_name(code):
+        where = "the cluster" if topic is None else f"topic {topic}"
+        return Failure(FailureKind.AUTHORIZATION, f"{text}: it needs {needs} on {where}")
+    return Failure(FailureKind.BROKER, text)
 
 
 _DeleteV2, _ = message(

@@ -12,13 +12,12 @@ from sidecar.control.known_cluster import in_known_cluster
 from sidecar.errors import SidecarError
 from sidecar.kafka.broker_configs import describe_broker_configs
 from sidecar.kafka.expendable import ExpendableTopics
-from sidecar.relief.classes_file import read_classes
+from sidecar.relief.classes_file import ClassesFile
 from sidecar.relief.journal import Journal
 from sidecar.relief.metrics import ReliefCollector
 from sidecar.relief.routes import add_relief
 from sidecar.relief.service import Relief, amount
 from sidecar.settings import KafkaAdmin, Settings
-from sidecar.throttle.relief import ReliefClass
 from sidecar.volumes import Failure
 
 _log = logging.getLogger(__name__)
@@ -40,17 +39,17 @@ def prepare(settings: Settings) -> Build:
     path, admin = settings.relief_file, settings.kafka_admin
     if path is None or settings.relief_mode == "off" or admin is None or not _polls(settings):
         return lambda _services: ReliefCapability()
-    classes = read_classes(path)
+    file = ClassesFile(path)
+    file.load()
 
     def build(services: Services) -> Capability:
         reach = _Reach(admin, services)
         topics = ExpendableTopics(
             admin,
-            classes,
             services.board.now,
             cluster_id=lambda: services.board.snapshot.memory.cluster_id,
         )
-        return ReliefCapability(_relief(settings, services, topics, classes, reach), reach)
+        return ReliefCapability(_relief(settings, services, topics, file, reach), reach)
 
     return build
 
@@ -87,7 +86,7 @@ def _relief(
     settings: Settings,
     services: Services,
     topics: ExpendableTopics,
-    classes: tuple[ReliefClass, ...],
+    file: ClassesFile,
     reach: _Reach,
 ) -> Relief:
     # In observe mode, nothing changes in Kafka.
@@ -97,7 +96,7 @@ def _relief(
         services.board,
         services.wall,
         topics,
-        classes,
+        file,
         "dry-run" if folder is None else "delete",
         settings.relief_step,
         settings.check_interval_s,
@@ -122,8 +121,11 @@ class ReliefCapability(Capability):
         self._reach = reach
 
     def tasks(self) -> Mapping[str, Task]:
-        """The task that makes room."""
-        return {} if self.relief is None else {"relief": self.relief.run}
+        """Makes room, and follows the file."""
+        relief = self.relief
+        if relief is None:
+            return {}
+        return {"relief": relief.run, "relief file": lambda: relief.file.run(relief.change)}
 
     def add_routes(self, app: FastAPI) -> None:
         """The route; without classes the mode is off."""
@@ -175,5 +177,5 @@ def _sentences(relief: Relief) -> Iterator[str]:
     if relief.left_out:
         left = sorted(relief.left_out.items())[:_NAMED]
         yield f"Left out: {'; '.join(f'{topic} ({why})' for topic, why in left)}."
-    if relief.failure:
-        yield f"No room can be made: {relief.failure}."
+    if failure := relief.failure or relief.file.problem:
+        yield f"No room can be made: {failure}."

@@ -120,7 +120,7 @@ def _document(relief: Relief | None) -> ReliefDocument:
             for each in planned.deletions
         ],
         left_out=dict(relief.left_out),
-        failure=relief.failure,
+        failure=relief.failure or relief.file.problem,
         journal=[_line(entry) for entry in list(relief.journal.entries)[: -SHOWN - 1 : -1]],
     )
 

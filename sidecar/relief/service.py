@@ -11,8 +11,9 @@ outcome of an open step is read from the first offsets of its partitions before 
 deleted. A sidecar that has just begun to watch deletes nothing for as long as freeing takes: bytes
 that another sidecar has deleted may not be free yet.
 
-It refuses to act unless the last poll saw every active broker lately, and on another cluster than
-that of its journal.
+It refuses to act unless the last poll saw every active broker lately, on another cluster than that
+of its journal, and while the file with the classes is not the one that was read: a topic that an
+operator has just removed from it is not touched.
 
 Example: a kill -9 between the request and the journal's line. The next start finds the step open,
 reads 200 as the first offset of logs 0, and writes that line with ``found``.
@@ -28,17 +29,17 @@ from typing import Final, NoReturn, Protocol
 import msgspec
 
 from sidecar.control.board import Board
-from sidecar.kafka.expendable import Deleted as Outcomes
 from sidecar.kafka.expendable import Examined, Look, Seen
+from sidecar.kafka.partition_leaders import Offsets as Outcomes
+from sidecar.relief.classes_file import ClassesFile
 from sidecar.relief.journal import Deleted, Entry, Journal
 from sidecar.settings import KafkaAdmin
 from sidecar.settings.values import ReliefMode
 from sidecar.threads import OwnThreads
-from sidecar.throttle.fill import rate_since
 from sidecar.throttle.growth import Partition
 from sidecar.throttle.memory import LogDir, VolumeState
 from sidecar.throttle.partition_track import Track, next_track
-from sidecar.throttle.peak import Peak
+from sidecar.throttle.peak import Peak, growth_of
 from sidecar.throttle.relief import (
     AGAIN_S,
     MOST_IN_VAIN,
@@ -61,11 +62,10 @@ _READ_S: Final = 20.0
 _WRITE_S: Final = 10.0
 _STALE_S: Final = 10.0
 """How much later than two check intervals a reading may be used."""
-_WINDOW_S: Final = 10.0
 _FAILED_S: Final = 60.0
 """How long a topic is left out after a deletion of it failed."""
 _SETTLED_AGAIN_S: Final = 600.0
-_THREADS: Final = OwnThreads("relief journal")
+_THREADS: Final = OwnThreads("relief files")
 
 _NOT_YET: Final = Plan(None, (), "nothing was read yet")
 
@@ -73,11 +73,15 @@ _NOT_YET: Final = Plan(None, (), "nothing was read yet")
 class Topics(Protocol):
     """Reads and deletes; see ``sidecar.kafka.expendable.ExpendableTopics``."""
 
-    async def look(self, timeout_s: float) -> Look | Failure:
+    async def look(self, classes: Sequence[ReliefClass], timeout_s: float) -> Look | Failure:
         """Read the partitions of declared classes."""
 
     async def examine(
-        self, partitions: Mapping[Partition, Seen], now_ms: int, timeout_s: float
+        self,
+        partitions: Mapping[Partition, Seen],
+        classes: Sequence[ReliefClass],
+        now_ms: int,
+        timeout_s: float,
     ) -> Examined | Failure:
         """Read what limits deletions."""
 
@@ -101,7 +105,7 @@ class Relief:
         board: the volumes.
         wall: steady seconds -> epoch seconds.
         topics: the cluster.
-        classes: the classes in their order.
+        file: the file with the classes.
         mode: whether to delete, or only to plan.
         step_bytes: the most bytes of a step.
         interval_s: the check interval, seconds.
@@ -118,7 +122,7 @@ class Relief:
     board: Board
     wall: Callable[[float], float]
     topics: Topics
-    classes: Sequence[ReliefClass]
+    file: ClassesFile
     mode: ReliefMode
     step_bytes: int
     interval_s: float
@@ -157,10 +161,13 @@ class Relief:
         for state in memory.volumes():
             log_dir = (state.volume.broker_id, state.volume.log_dir)
             present.add(log_dir)
-            rate = max(0.0, rate_since(state.fill, -math.inf, _WINDOW_S) or 0.0)
-            self._peaks.setdefault(log_dir, Peak()).add(rate, now)
+            self._peaks.setdefault(log_dir, Peak()).add(growth_of(state.fill), now)
         for gone in self._peaks.keys() - present:
             del self._peaks[gone]
+
+    def change(self, _classes: object) -> None:
+        """Forget what was written to the topics of other classes."""
+        self._written.clear()
 
     async def run(self) -> NoReturn:
         """Act until cancelled."""
@@ -201,12 +208,12 @@ class Relief:
             self._is_loaded = True
         if now >= self._settle[0] + _SETTLED_AGAIN_S:
             self._settle = (now, await self.read_settle())
-        settle_s = self._settle[1]
+        settle_s, classes = self._settle[1], self.file.contents
         look = await self._look()
         if isinstance(look, Failure):
             return look
         seen = look.partitions
-        refusal = self._refusal(settle_s) or await self._close_steps(look)
+        refusal = self.file.problem or self._refusal(settle_s) or await self._close_steps(look)
         rooms = list(self._rooms())
         if not refusal:
             await self._note_gains(rooms, settle_s)
@@ -215,7 +222,7 @@ class Relief:
         view = View(
             rooms,
             [self._expendable(key, each, None) for key, each in seen.items()],
-            self.classes,
+            classes,
             settle_s,
             self.step_bytes,
             refusal,
@@ -224,10 +231,12 @@ class Relief:
         )
         if refusal or plan(view).room is None:
             return plan(view)
-        examined = await self.topics.examine(seen, int(1000 * self.wall(now)), _READ_S)
+        examined = await self.topics.examine(seen, classes, int(1000 * self.wall(now)), _READ_S)
         if isinstance(examined, Failure):
             return examined
         self.left_out = {**self.left_out, **examined.left_out}
+        if not await self._is_current() or self.file.contents is not classes:
+            return plan(replace(view, refusal=f"{self.file.path} has just changed"))
         return plan(
             replace(
                 view,
@@ -243,9 +252,17 @@ class Relief:
             )
         )
 
+    async def _is_current(self) -> bool:
+        try:
+            async with asyncio.timeout(_READ_S):
+                return await _THREADS.call(self.file.is_current)
+        except TimeoutError:
+            # Its disk hangs.
+            return False
+
     async def _look(self) -> Look | Failure:
         now = self.board.now()
-        look = await self.topics.look(_READ_S)
+        look = await self.topics.look(self.file.contents, _READ_S)
         if isinstance(look, Failure):
             return look
         if self._watched_since is None:
@@ -313,7 +330,9 @@ class Relief:
                     return (
                         f"the outcome of an earlier step is not known: {look.left_out[each.topic]}"
                     )
-                gone = Failure(FailureKind.BROKER, "the partition no longer exists")
+                gone = Failure(
+                    FailureKind.BROKER, "the partition no longer exists, or is not declared"
+                )
                 outcomes[each.topic, each.partition] = gone if seen is None else seen.sight.start
             await self._end(begin, outcomes, found=True)
             _log.warning("step %s had no outcome in the journal; it was read now", begin.step)

@@ -344,7 +344,8 @@ class Settings(BaseSettings):
     restart. Without it, the sidecar keeps nothing."""
     relief_file: File | None = None
     """A TOML file with the topics from which the sidecar may delete the oldest records before a
-    volume reaches its limit. Without it, the sidecar deletes nothing."""
+    volume reaches its limit. It is read again when it changes. Without it, the sidecar deletes
+    nothing."""
     relief_mode: Annotated[values.ReliefMode, _one_of(values.ReliefMode)] = "dry-run"
     """Whether the sidecar deletes these records, or only shows what it would delete. With delete,
     it needs SIDECAR_STATE_FILE, beside which it keeps a journal for 90 days."""

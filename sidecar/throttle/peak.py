@@ -4,13 +4,21 @@ Example: 5 MB/s at minute 0, 9 at minute 1, 2 at minute 2. The highest rate is 9
 16, then 2.
 """
 
+import math
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
 
+from sidecar.throttle.fill import Fill, rate_since
+
 PEAK_S: Final = 900.0
 """How long a rate counts. Between two rounds of deleting old segments, five minutes by default, the
 fill rate is what is written."""
+
+
+def growth_of(fill: Fill) -> float:
+    """A volume's growth over Kafka's quota window, 10 s, so that a burst is no peak; bytes/s."""
+    return max(0.0, rate_since(fill, -math.inf, 10.0) or 0.0)
 
 
 @dataclass(slots=True)

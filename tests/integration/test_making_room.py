@@ -145,15 +145,17 @@ RIGHTS = (
     ("DESCRIBE", "TOPIC", "__consumer_offsets"),
 )
 """Those of docs/security.md; DELETE implies DESCRIBE."""
+SIGHT = ("DESCRIBE", "TOPIC", "logs")
 
 
 async def holds(topics: ExpendableTopics) -> str:
     """Why nothing of "logs" can be deleted; "" if it can."""
-    look = await topics.look(20.0)
+    classes = (ReliefClass(("logs",), keep_s=1.0),)
+    look = await topics.look(classes, 20.0)
     assert not isinstance(look, Failure)
     if not look.partitions:
         return "; ".join(look.left_out.values()) or "no topic"
-    found = await topics.examine(look.partitions, 0, 20.0)
+    found = await topics.examine(look.partitions, classes, 0, 20.0)
     assert not isinstance(found, Failure)
     if why := found.left_out.get("logs") or found.groups_unknown:
         return why
@@ -168,8 +170,7 @@ async def test_each_right_is_needed(secure_kafka: SecureKafka) -> None:
     reach = load(environ=scram(secure_kafka)).settings.kafka_admin
     assert reach is not None
     # Each reading is 10 s later: coordinators do not count as new.
-    classes = (ReliefClass(("logs",), keep_s=1.0),)
-    topics = ExpendableTopics(reach, classes, itertools.count(0.0, 10.0).__next__)
+    topics = ExpendableTopics(reach, itertools.count(0.0, 10.0).__next__)
     group = Group(kafka.bootstrap)
     async with Admin(kafka.bootstrap) as admin:
         await admin.create_topic("logs")
@@ -185,7 +186,11 @@ async def test_each_right_is_needed(secure_kafka: SecureKafka) -> None:
                 await seen(f"a reason without {right}", lambda: holds(topics))
                 await admin.allow("alice", *right)
                 await seen(f"none with {right}", lambda: holds(topics), lambda why: not why)
+            assert frozenset() == await topics.undeletable(["logs"], 20.0)
+            await admin.allow("alice", *SIGHT)
+            await admin.delete_acls("alice", *RIGHTS[1])
+            await seen("no right to delete", lambda: topics.undeletable(["logs"], 20.0))
         finally:
-            for right in RIGHTS:
+            for right in (*RIGHTS, SIGHT):
                 await admin.delete_acls("alice", *right)
             await topics.close()

@@ -74,7 +74,7 @@ def _rights(facts: Facts) -> Iterator[Finding]:
             "ACLs",
             "fail" if lowers or operation != "DescribeConfigs" else "warn",
             f"{operation} on the cluster is missing: {effect}",
-            _grant(facts, operation, "--cluster"),
+            grant(facts, operation, "--cluster"),
         )
     if facts.topics is not None:
         is_refused = isinstance(facts.topics, Refused)
@@ -82,7 +82,7 @@ def _rights(facts: Facts) -> Iterator[Finding]:
             "ACLs",
             "warn" if is_refused else "not known",
             f"topics can't be described, so an emergency pauses all brokers: {facts.topics.why}",
-            _grant(facts, "Describe", "--topic '*'") if is_refused else "mend this first",
+            grant(facts, "Describe", "--topic '*'") if is_refused else "mend this first",
         )
     elif missing.keys() <= facts.rights:
         # Without a topic there was nothing to describe.
@@ -91,7 +91,8 @@ def _rights(facts: Facts) -> Iterator[Finding]:
         yield Finding("ACLs", "ok", f"{', '.join(missing)} on the cluster{on_topics}")
 
 
-def _grant(facts: Facts, operation: str, on: str) -> str:
+def grant(facts: Facts, operation: str, on: str) -> str:
+    """How to grant an operation."""
     if facts.is_strimzi:
         return (
             f"add {operation} on {on.strip('-')} to its KafkaUser (strimzi.extraAcls of the chart)"

@@ -7,11 +7,12 @@ Example: without DESCRIBE_CONFIGS on the cluster, ``Broker.configs`` is ``NotKno
 DescribeConfigs returned ...")``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from sidecar.client_quotas.plan import Found
+from sidecar.throttle.budgets import Budget
 from sidecar.throttle.readers import Enforcement
 from sidecar.throttle.rules import Rules
 from sidecar.throttle.schedule import Timing
@@ -83,6 +84,29 @@ class Volume:
         return self.rate_by in {BY_HISTORY, BY_PROMETHEUS}
 
 
+@dataclass(frozen=True, slots=True)
+class Relief:
+    """How room is to be made by these settings.
+
+    Attributes:
+        mode: "delete", or "dry-run", as in observe mode.
+        patterns: of the declared topics.
+        problem: why the cluster can't be read; "" if it can.
+        topics: the declared topics that can be described.
+        undeletable: those of them that may not be deleted from; none in a dry run.
+        left_out: topic -> why nothing can be deleted from it.
+        groups_unknown: why the groups that read them are not known; "" if they are.
+    """
+
+    mode: str
+    patterns: Sequence[str]
+    problem: str = ""
+    topics: Sequence[str] = ()
+    undeletable: Sequence[str] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    groups_unknown: str = ""
+
+
 TokenState = Literal["accepted", "refused", "not set here", "not set there"]
 
 
@@ -98,6 +122,8 @@ class Sidecar:
         failure: why its last poll failed, or it could not read a broker; "" if it read all.
         limits: its answer of /v1/quota-factors; None if it gave none.
         readers: its readers of /v1/readers; None if it gave none.
+        relief: its answer of /v1/relief; None if it gave none.
+        budgets: its budgets of /v1/budgets; empty if it shows none.
         started: when its process started, epoch seconds as it writes them; "" if unknown.
         clock_ahead_s: how far its clock is ahead of this machine's, to a second; None if unknown.
         token: whether it accepts the token of these settings.
@@ -110,6 +136,8 @@ class Sidecar:
     failure: str = ""
     limits: Mapping[str, Any] | None = None
     readers: tuple[Mapping[str, Any], ...] | None = None
+    relief: Mapping[str, Any] | None = None
+    budgets: tuple[Mapping[str, Any], ...] = ()
     started: str = ""
     clock_ahead_s: float | None = None
     token: TokenState | NotKnown = NotKnown("it was not asked")
@@ -159,6 +187,8 @@ class Facts:
         volumes: the volumes that were read.
         partitions: (broker, log dir) -> its partitions, for the broker with the least room.
         quotas: the produce quotas, and the originals that the cluster keeps.
+        relief: how room is to be made; None if it is not.
+        budgets: the storage budgets; None without a file.
         sidecars: the sidecars that were asked.
         alerts: what Prometheus has.
     """
@@ -189,6 +219,8 @@ class Facts:
     volumes: tuple[Volume, ...] = ()
     partitions: Mapping[tuple[int, str], int] | NotKnown = NotKnown("no broker was asked")
     quotas: Found | NotKnown = NotKnown("no broker was asked")
+    relief: Relief | None = None
+    budgets: tuple[Budget, ...] | None = None
     sidecars: tuple[Sidecar, ...] = ()
     alerts: Alerts | NotKnown = NO_PROMETHEUS
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 from sidecar.cli.doctor.broker_findings import broker_findings, callback
 from sidecar.cli.doctor.facts import NO_PROMETHEUS, Facts, NotKnown, TokenState
 from sidecar.cli.doctor.quota_findings import quota_effect, quota_findings
+from sidecar.cli.doctor.room_findings import room_findings
 from sidecar.cli.doctor.verdicts import Finding, Verdict, named
 from sidecar.cli.doctor.volume_findings import retention, volumes
 
@@ -26,6 +27,7 @@ def findings(facts: Facts) -> list[Finding]:
         *_files(facts),
         *broker_findings(facts),
         *quota_findings(facts),
+        *room_findings(facts),
         *_sidecars(facts),
         *_equal(facts),
         *_clocks(facts),

@@ -9,10 +9,12 @@ import os
 import time
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Final, TypeVar
 
 from sidecar import __version__
+from sidecar.budgets.file import BudgetFile
 from sidecar.cli.doctor.facts import (
     BY_HISTORY,
     BY_PROMETHEUS,
@@ -22,9 +24,11 @@ from sidecar.cli.doctor.facts import (
     Facts,
     NotKnown,
     Refused,
+    Relief,
     Volume,
 )
 from sidecar.cli.doctor.quota_findings import DEFAULT_WINDOWS
+from sidecar.cli.doctor.room_findings import METADATA, REPORTERS, RESERVE
 from sidecar.cli.doctor.sidecars import ask_prometheus, ask_sidecars, volumes_of
 from sidecar.cli.doctor.volume_findings import RETENTION
 from sidecar.cli.sidecar_client import Address, parse_address
@@ -37,15 +41,19 @@ from sidecar.history.reader import HistoryReader
 from sidecar.kafka import KafkaVolumeSource
 from sidecar.kafka.broker_configs import Configs, describe_broker_configs
 from sidecar.kafka.cluster_rights import ClusterRights, cluster_rights
+from sidecar.kafka.expendable import ExpendableTopics
 from sidecar.kafka.fed_brokers import fed_brokers
 from sidecar.kafka.largest_topics import partitions_by_log_dir
 from sidecar.peers.addresses import Addresses
+from sidecar.relief.classes_file import ClassesFile
 from sidecar.settings import KafkaAdmin, Loaded, Settings
 from sidecar.status.runbooks import names as runbooks
 from sidecar.status.strimzi import evidence
+from sidecar.throttle.budgets import Budget
 from sidecar.throttle.fold import fold_in
 from sidecar.throttle.memory import Memory
 from sidecar.throttle.misfits import misfits, sentences
+from sidecar.throttle.relief import ReliefClass
 from sidecar.throttle.rules import Rules
 from sidecar.throttle.schedule import Timing
 from sidecar.volumes import Failure, FailureKind, Observation, Reading
@@ -54,6 +62,9 @@ DEADLINE_S: Final = 10.0
 _CONFIGS: Final = (
     "client.quota.callback.class",
     "authorizer.class.name",
+    RESERVE,
+    REPORTERS,
+    METADATA,
     *RETENTION,
     *DEFAULT_WINDOWS,
 )
@@ -105,9 +116,15 @@ async def gather(loaded: Loaded, options: Options) -> Facts:
         quotas = group.create_task(_guarded(platform.read()))
         sidecars = group.create_task(asyncio.to_thread(ask_sidecars, asked, token, time.time))
         alerts = group.create_task(asyncio.to_thread(_ask_prometheus, options.prometheus))
+        relief = group.create_task(_relief(settings, admin))
         history = group.create_task(asyncio.to_thread(_history_rates, settings))
         own = group.create_task(asyncio.to_thread(_own_rates, options.sidecars))
-    facts = replace(facts, sidecars=sidecars.result(), alerts=alerts.result()[0])
+    facts = replace(
+        facts,
+        sidecars=sidecars.result(),
+        alerts=alerts.result()[0],
+        relief=relief.result(),
+    )
     first, last = polls.result()
     if isinstance(last, Failure):
         return replace(facts, cluster=NotKnown(last.message), rights=NotKnown("no broker answered"))
@@ -159,11 +176,59 @@ async def _guarded(reading: Awaitable[T | Failure]) -> T | Failure:
         return Failure(FailureKind.TIMEOUT, f"no answer within {2 * DEADLINE_S:g} s")
 
 
+async def _relief(settings: Settings, admin: KafkaAdmin) -> Relief | None:
+    path = settings.relief_file
+    if path is None or settings.relief_mode == "off":
+        return None
+    try:
+        classes = ClassesFile(path).load()
+        # Each reading is 10 s later: nothing is deleted, so coordinators may be new.
+        topics = ExpendableTopics(admin, count(0.0, 10.0).__next__)
+    except SettingsError:
+        # It is a finding of its own.
+        return None
+    mode = "dry-run" if settings.mode == "observe" else settings.relief_mode
+    relief = Relief(mode, [pattern for of in classes for pattern in of.topics])
+    try:
+        found = await _guarded(_declared(topics, classes, relief))
+    finally:
+        await topics.close()
+    return replace(relief, problem=found.message) if isinstance(found, Failure) else found
+
+
+async def _declared(
+    topics: ExpendableTopics, classes: Sequence[ReliefClass], relief: Relief
+) -> Relief | Failure:
+    look = await topics.look(classes, DEADLINE_S)
+    if isinstance(look, Failure):
+        return look
+    names = sorted({topic for topic, _ in look.partitions} | look.left_out.keys())
+    found = await topics.examine(look.partitions, classes, 0, DEADLINE_S)
+    if isinstance(found, Failure):
+        return found
+    refused: frozenset[str] | Failure = frozenset()
+    if relief.mode == "delete":
+        refused = await topics.undeletable(names, DEADLINE_S)
+    if isinstance(refused, Failure):
+        return refused
+    return replace(
+        relief,
+        topics=names,
+        undeletable=sorted(refused),
+        left_out={**look.left_out, **found.left_out},
+        # With classes that ignore groups alone, no group holds anything.
+        groups_unknown="" if all(each.ignores_groups for each in classes) else found.groups_unknown,
+    )
+
+
 def _of_files(loaded: Loaded, admin: KafkaAdmin, options: Options) -> Facts:
     settings = loaded.settings
     problems: tuple[str, ...] = ()
+    budgets: tuple[Budget, ...] | None = None
     try:
         read_start_files(settings)
+        if settings.budgets_file is not None:
+            budgets = BudgetFile(settings.budgets_file).load()
     except SettingsError as error:
         problems = error.problems
     state, state_problem = settings.state_file, ""
@@ -190,6 +255,7 @@ def _of_files(loaded: Loaded, admin: KafkaAdmin, options: Options) -> Facts:
         by_acls=settings.aiven_project is None,
         remarks=loaded.notices,
         file_problems=problems,
+        budgets=budgets,
         state_file=None if state is None else str(state),
         state_problem=state_problem,
     )

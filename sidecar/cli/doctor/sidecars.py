@@ -59,6 +59,8 @@ def _ask(address: Address, token: str | None, wall: Callable[[], float]) -> Side
         return Sidecar(str(address), "the server at this address is not a sidecar")
     (limits,) = request_all([address], [Request("GET", "/v1/quota-factors")])
     (brokers,) = request_all([address], [Request("GET", "/v1/brokers")])
+    (relief,) = request_all([address], [Request("GET", "/v1/relief")])
+    (budgets,) = request_all([address], [Request("GET", "/v1/budgets")])
     version, started, ahead_s = _scraped(address, wall)
     return Sidecar(
         str(address),
@@ -68,6 +70,8 @@ def _ask(address: Address, token: str | None, wall: Callable[[], float]) -> Side
         failure=brokers.problem or _failure(brokers.documents[0]),
         limits=None if limits.problem else limits.documents[0],
         readers=_readers(address),
+        relief=None if relief.problem else relief.documents[0],
+        budgets=() if budgets.problem else _list(budgets.documents[0].get("budgets")),
         clock_ahead_s=ahead_s,
         token=_token(address, token),
     )

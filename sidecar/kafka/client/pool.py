@@ -180,6 +180,13 @@ class Pool:
             must_show=is_doubtful,
         )
 
+    async def call_each(
+        self, requests: Mapping[int, AdminRequest], deadline: float
+    ) -> dict[int, Response | Failure]:
+        """Sends each broker its request, all at once."""
+        calls = (self.call(key, request, deadline) for key, request in requests.items())
+        return dict(zip(requests, await asyncio.gather(*calls), strict=True))
+
     async def call_any(
         self,
         request: AdminRequest,

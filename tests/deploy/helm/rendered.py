@@ -67,11 +67,16 @@ _SEVERAL = {
     "serviceAccount": {"annotations": {"a": "b"}},
     "priorityClassName": "high",
 }
+_ROOM = {
+    "budgets": "[owners.etl]\nprefixes = ['etl.']\nhard = '200GB'\n",
+    "relief": {"mode": "delete", "classes": "[[class]]\ntopics = ['logs']\nkeep_time = '1h'\n"},
+    "callback": {"reserveBytes": 1 << 30},
+}
 FULL = {
     **WAYS,
     "per-cluster, full": merged(merged(PER_CLUSTER, _SECURED), {**_SEVERAL, **_MONITORED}),
     "per-cluster, client-quotas": merged(
-        merged(PER_CLUSTER, _SECURED),
+        merged(PER_CLUSTER, merged(_SECURED, _ROOM)),
         {
             "enforcement": "client-quotas",
             "clientQuotaFloor": "1Mi",
@@ -82,7 +87,7 @@ FULL = {
         },
     ),
     "strimzi, full": merged(
-        STRIMZI,
+        merged(STRIMZI, _ROOM),
         {
             "tokenSecret": {"name": "token"},
             "callback": {"authorizer": True},
@@ -98,7 +103,7 @@ FULL = {
         },
     ),
     "beside-broker, full": merged(
-        merged(BESIDE_BROKER, _SECURED),
+        merged(BESIDE_BROKER, merged(_SECURED, _ROOM)),
         {"besideBroker": {"service": True}, "monitoring": {"monitor": "ServiceMonitor"}},
     ),
 }
@@ -230,7 +235,7 @@ def at(path: tuple[str, ...], value: Any) -> dict[str, Any]:
 def _suffix(resource: Resource) -> str:
     """What a resource's name has after that of the release."""
     name = str(resource["metadata"]["name"])
-    return next((end for end in ("-brokers", "-dashboard") if name.endswith(end)), "")
+    return next((end for end in ("-brokers", "-dashboard", "-files") if name.endswith(end)), "")
 
 
 @cache

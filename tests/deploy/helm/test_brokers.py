@@ -229,6 +229,17 @@ class TestStrimzi:
         assert "0" == config[f"{SIDECAR}fallback"]
         assert f"{SIDECAR}fallback" not in kafka_of()["config"]
 
+    @pytest.mark.parametrize("values", [STRIMZI, PER_CLUSTER, BESIDE_BROKER])
+    def test_a_reserve_is_released_before_kafka_opens_its_log(self, values: Values) -> None:
+        """Brokers have both properties, and the operator drops none."""
+        texts = for_brokers(render(merged(values, {"callback": {"reserveBytes": 1 << 30}})))
+        reporter = ("kafka.metrics.reporters", "throttlesidecar.ReserveReporter")
+        for key, value in ((f"{SIDECAR}reserve.bytes", "1073741824"), reporter):
+            variable = f"KAFKA_{key.upper().replace('.', '_')}"
+            text = "".join(texts.values()).replace('"', "").replace(f"{variable}\n", f"{key}\n")
+            assert re.search(rf"{key}(: |=|\n +value: ){value}\n", text)
+            assert not dropped_by_strimzi(key)
+
     def test_the_jar_is_on_the_brokers_class_path(self) -> None:
         """It is where our image has it, below what Strimzi lets one mount."""
         kafka = kafka_of()

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 import trustme
 
+from sidecar.budgets.file import BudgetFile
+from sidecar.relief.classes_file import ClassesFile
 from sidecar.settings import HostPort, Settings, load
 from tests.deploy.helm.rendered import (
     BESIDE_BROKER,
@@ -38,6 +40,8 @@ SECRETS = {
     "tls": {"enabled": True, "caSecret": {"name": "ca"}, "clientSecret": {"name": "client"}},
     "sasl": {"mechanism": "SCRAM-SHA-256", "username": "me", "secret": {"name": "login"}},
     "tokenSecret": {"name": "token"},
+    "budgets": "[owners]",
+    "relief": {"classes": "[[class]]"},
 }
 WITH_SECRETS = {
     "per-cluster": merged(PER_CLUSTER, SECRETS),
@@ -139,6 +143,19 @@ def test_each_file_of_a_setting_is_in_a_volume(name: str) -> None:
         mount = mounts[file.rpartition("/")[0]]
         assert mount["name"] in volumes
         assert mount.get("readOnly", False) == file.startswith(MOUNTED)
+
+
+def test_the_daemon_takes_its_files(tmp_path: Path) -> None:
+    """They are there as the values have them, and a broker starts without them."""
+    found = render(FULL["beside-broker, full"])
+    volume = named(pod_of(found)["volumes"], "throttle-sidecar-files")["configMap"]
+    assert volume["optional"]
+    for name, text in one(found, "ConfigMap", volume["name"])["data"].items():
+        (tmp_path / name).write_text(text)
+    (budget,) = BudgetFile(tmp_path / "budgets.toml").load()
+    (expendable,) = ClassesFile(tmp_path / "relief.toml").load()
+    assert ("etl", 3600.0) == (budget.owner, expendable.keep_s)
+    assert "delete" == settings_of(found)["SIDECAR_RELIEF_MODE"]
 
 
 def test_secrets_are_for_the_group_alone() -> None:

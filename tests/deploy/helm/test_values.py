@@ -73,6 +73,7 @@ BOTH_SIDES = {
 MUTUAL = merged(STRIMZI, BOTH_SIDES)
 CALLBACK = "spec kafka config client.quota.callback.sidecar.ssl"
 MOUNTED = "spec kafka template pod volumes 0 secret secretName"
+CLASSES = given("relief.classes", "[[class]]")
 SASL = given("sasl", {"mechanism": "PLAIN", "username": "me", "secret": {"name": "login"}})
 POLICY = given("networkPolicy.enabled", True)
 SEVERAL = merged(given("replicas", 2), {"state": {"volumeClaim": False}})
@@ -102,6 +103,11 @@ EFFECTS: Mapping[str, Effect] = {
     "enforcement": setting("none", "ENFORCEMENT", "none"),
     "clientQuotaFloor": setting(
         "1Mi", "CLIENT_QUOTA_FLOOR", "1Mi", given("enforcement", "client-quotas")
+    ),
+    "budgets": setting("[owners]", "BUDGETS_FILE", "/etc/throttle-sidecar/files/budgets.toml"),
+    "relief.mode": setting("delete", "RELIEF_MODE", "delete", CLASSES),
+    "relief.classes": setting(
+        "[[class]]", "RELIEF_FILE", "/etc/throttle-sidecar/files/relief.toml"
     ),
     "settings": setting(
         {"SIDECAR_HISTORY_MAX_BYTES": 5_000_000_000}, "HISTORY_MAX_BYTES", "5000000000"
@@ -226,6 +232,13 @@ EFFECTS: Mapping[str, Effect] = {
     ),
     "callback.tlsSecret.key": Effect(
         "x.key", "patch", f"{CALLBACK}.key.file", "/mnt/throttle-sidecar-tls/x.key", MUTUAL
+    ),
+    "callback.reserveBytes": Effect(
+        1 << 30,
+        "patch",
+        "spec kafka config client.quota.callback.sidecar.reserve.bytes",
+        "1073741824",
+        STRIMZI,
     ),
     "callback.excludedPrincipals": Effect(
         ["User:CN=mirror"],
@@ -418,11 +431,13 @@ WRONG: Mapping[str, list[Any]] = {
     "throttle.scope": ["topic"],
     "enforcement": ["jar"],
     "clientQuotaFloor": ["1G", 100],
+    "relief.mode": ["keep"],
     "settings": [{"KAFKA_OPTS": "x"}, {"SIDECAR_MODE": ["observe"]}],
     "strimzi.authentication": ["plain"],
     "sasl.mechanism": ["GSSAPI"],
     "image.digest": ["sha256:1"],
     "callback.jar": ["url"],
+    "callback.reserveBytes": ["1Gi", 0],
     "callback.excludedPrincipals": [["mirror"], ["User:a;User:b"]],
     "fullnameOverride": ["Upper", "-x", "x" * 54],
     "monitoring.monitor": ["Monitor"],
@@ -464,6 +479,7 @@ CONTRADICTIONS: Mapping[str, Values] = {
         "enforcement", "client-quotas", STRIMZI
     ),
     "clientQuotaFloor is set, but the sidecar lowers no quotas": given("clientQuotaFloor", "1Mi"),
+    "relief.mode is delete, but no topic is declared": given("relief.mode", "delete"),
     "strimzi.cluster is set, but Strimzi adds no container": merged(BESIDE_BROKER, STRIMZI),
     "strimzi.cluster brings its own TLS and login": merged(STRIMZI, {"tls": {"enabled": True}}),
     "tls.caSecret.name is set, but TLS is off": given("tls.caSecret.name", "x"),

@@ -15,7 +15,8 @@ from kio.schema.errors import ErrorCode
 
 from sidecar.kafka.cluster_messages import DESCRIBE_LOG_DIRS_KEY
 from sidecar.kafka.config_messages import DESCRIBE_CONFIGS_KEY
-from sidecar.kafka.expendable import COORDINATED_S, Examined, ExpendableTopics, Seen
+from sidecar.kafka.expendable import Examined, ExpendableTopics, Look, Seen
+from sidecar.kafka.group_commits import COORDINATED_S
 from sidecar.kafka.producer_messages import METADATA_KEY
 from sidecar.kafka.relief_messages import (
     DELETE_RECORDS_KEY,
@@ -39,6 +40,7 @@ LOGS: Partition = ("logs", 0)
 TOPIC_ID = uuid.UUID(int=7)
 OK = ErrorCode.none
 OFFSETS = "__consumer_offsets"
+CLASSES = (ReliefClass(("l*",), keep_s=1.0),)
 
 
 @dataclass
@@ -51,6 +53,7 @@ class Kafka:
         commits: group -> topic -> index -> offset.
         errors: api key -> the error in its answers.
         coordinator: the leader of __consumer_offsets 0; None: the topic does not exist.
+        rights: the user's operations on each topic, as bits.
         deleted: what was deleted: broker id and offset.
     """
 
@@ -65,6 +68,7 @@ class Kafka:
     )
     errors: dict[int, ErrorCode] = field(default_factory=dict)
     coordinator: int | None = 0
+    rights: int = 1 << 8
     deleted: list[tuple[int, int]] = field(default_factory=list)
 
     def of(self, cluster: FakeCluster) -> FakeCluster:
@@ -112,7 +116,7 @@ class Kafka:
             "topic_id": TOPIC_ID,
             "is_internal": name == OFFSETS,
             "partitions": [] if leader is None else [partition],
-            "topic_authorized_operations": 0,
+            "topic_authorized_operations": self.rights,
         }
 
     def _offsets(self, broker: FakeBroker, request: FakeRequest) -> bytes:
@@ -234,11 +238,10 @@ class Kafka:
 @asynccontextmanager
 async def topics(kafka: Kafka, clock: Clock) -> AsyncIterator[ExpendableTopics]:
     """Reads the cluster, whose coordinators have been the same for long enough."""
-    classes = (ReliefClass(("l*",), keep_s=1.0),)
     async with kafka.of(FakeCluster().add(2, volumes=1)) as cluster:
-        found = ExpendableTopics(admin(bootstrap(cluster)), classes, clock)
+        found = ExpendableTopics(admin(bootstrap(cluster)), clock)
         try:
-            await found.look(PATIENCE_S)
+            await found.look(CLASSES, PATIENCE_S)
             clock.now += COORDINATED_S
             yield found
         finally:
@@ -253,7 +256,7 @@ SEEN = Seen(
 async def examined(kafka: Kafka, clock: Clock, now_ms: int = 6000) -> Examined:
     """What limits deletions."""
     async with topics(kafka, clock) as found:
-        result = await found.examine({LOGS: SEEN}, now_ms, PATIENCE_S)
+        result = await found.examine({LOGS: SEEN}, CLASSES, now_ms, PATIENCE_S)
     assert isinstance(result, Examined)
     return result
 
@@ -261,7 +264,8 @@ async def examined(kafka: Kafka, clock: Clock, now_ms: int = 6000) -> Examined:
 async def test_partitions_have_offsets_size_and_volumes(clock: Clock) -> None:
     """Offsets and size are the leader's; the copy of a log-dir move does not count."""
     async with topics(Kafka(), clock) as found:
-        look = await found.look(PATIENCE_S)
+        look = await found.look(CLASSES, PATIENCE_S)
+        assert Look({}) == await found.look((ReliefClass(("x",), keep_s=1.0),), PATIENCE_S)
     assert not isinstance(look, Failure)
     sight = Sight(clock.now, (TOPIC_ID.bytes, 1, 4), 100, 900, 2001)
     assert {LOGS: Seen(sight, 1, SEEN.homes)} == dict(look.partitions)
@@ -295,8 +299,8 @@ async def test_groups_are_not_known_while_one_may_be_missing(
     kafka = Kafka()
     async with topics(kafka, clock) as found:
         kafka.coordinator = 1
-        await found.look(PATIENCE_S)
-        result = await found.examine({LOGS: SEEN}, 6000, PATIENCE_S)
+        await found.look(CLASSES, PATIENCE_S)
+        result = await found.examine({LOGS: SEEN}, CLASSES, 6000, PATIENCE_S)
     assert isinstance(result, Examined)
     assert result.groups_unknown.endswith("coordinators of groups have just changed")
 
@@ -323,6 +327,13 @@ async def test_topics_that_are_left_out(
     found = await examined(kafka, clock)
     assert {} == found.segment_bytes
     assert why in found.left_out["logs"]
+
+
+async def test_topics_that_may_not_be_deleted_from(clock: Clock) -> None:
+    """Brokers report it for a request that deletes nothing; one that can't tell lists no topic."""
+    for rights, expected in ((1 << 8, ["logs"]), (1 << 6 | 1 << 8, []), (-(2**31), [])):
+        async with topics(Kafka(rights=rights), clock) as found:
+            assert frozenset(expected) == await found.undeletable(["logs"], PATIENCE_S)
 
 
 async def test_the_leader_deletes(clock: Clock) -> None:

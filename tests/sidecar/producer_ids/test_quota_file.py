@@ -114,10 +114,19 @@ def test_a_change_is_reported_and_a_wrong_one_changes_nothing(
     path.unlink()
     assert [None, None] == [later(file), later(file)]
     assert 2 == sum("stay as they were" in line for line in caplog.messages)
+    assert file.problem
     beside = path.with_name("new")
     beside.write_text("[default]\nproducer_ids_rate = 8")
     beside.replace(path)
     assert {DEFAULT: ProducerIdQuota(8)} == later(file)
+    # A mount that is gone for a while comes back with the same file.
+    away = path.parent.with_name("away")
+    path.parent.rename(away)
+    assert [None, None] == [later(file), later(file)]
+    assert (False, True) == (file.is_current(), bool(file.problem))
+    away.rename(path.parent)
+    assert {DEFAULT: ProducerIdQuota(8)} == later(file)
+    assert (True, "") == (file.is_current(), file.problem)
 
 
 def test_a_file_that_is_being_written_is_not_read(path: Path) -> None:

@@ -6,14 +6,16 @@ deletion is checked against the records themselves.
 """
 
 import random
+import tomllib
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sidecar.control.board import Board
 from sidecar.kafka.expendable import Examined, Look, Seen
 from sidecar.relief import journal as journals
+from sidecar.relief.classes_file import ClassesFile
 from sidecar.relief.journal import Entry, Journal
 from sidecar.relief.service import Relief
 from sidecar.settings import KafkaAdmin
@@ -34,10 +36,16 @@ CHECK_S, DELAY_S = 20.0, 10.0
 SETTLE_S = CHECK_S + DELAY_S + 10.0
 STEP = 400 * MB
 DOWN = Failure(FailureKind.TIMEOUT, "no answer")
-CLASSES = (
-    ReliefClass(("debug",), keep_s=120.0, ignores_groups=True),
-    ReliefClass(("logs*",), keep_bytes=200 * MB),
-)
+DECLARED = """
+[[class]]
+topics = ["debug"]
+keep_time = "2m"
+ignore_groups = true
+[[class]]
+topics = ["logs*"]
+keep_bytes = "200MB"
+"""
+CLASSES = ClassesFile(Path()).parse(tomllib.loads(DECLARED))
 
 
 class Killed(BaseException):
@@ -214,10 +222,10 @@ class World:
         self.moment()
         return self.faults and self.chance.random() < 0.02
 
-    async def look(self, timeout_s: float) -> Look | Failure:
+    async def look(self, classes: Sequence[ReliefClass], timeout_s: float) -> Look | Failure:
         if self._is_down():
             return DOWN
-        declared = {key: log for key, log in self.logs.items() if class_of(key[0], CLASSES)}
+        declared = {key: log for key, log in self.logs.items() if class_of(key[0], classes)}
         ends = {key: log.end for key, log in declared.items()}
         if self.faults and self.chance.random() < 0.3:
             self.tick(0.2)
@@ -234,7 +242,11 @@ class World:
         )
 
     async def examine(
-        self, partitions: Mapping[Partition, Seen], now_ms: int, timeout_s: float
+        self,
+        partitions: Mapping[Partition, Seen],
+        classes: Sequence[ReliefClass],
+        now_ms: int,
+        timeout_s: float,
     ) -> Examined | Failure:
         if self._is_down():
             return DOWN
@@ -243,7 +255,7 @@ class World:
             {
                 key: self.logs[key].young_from(now_ms / 1000 - of.keep_s)
                 for key in partitions
-                if (of := class_of(key[0], CLASSES)) and of.keep_s is not None
+                if (of := class_of(key[0], classes)) and of.keep_s is not None
             },
             {
                 key: {
@@ -327,6 +339,10 @@ class Sidecar:
         journal = KilledJournal(self.folder)
         journal.world = world
 
+        file = ClassesFile(self.folder.with_suffix(".toml"))
+        file.path.write_text(DECLARED)
+        file.load()
+
         async def settle() -> float:
             return SETTLE_S
 
@@ -334,7 +350,7 @@ class Sidecar:
             self.board,
             lambda steady: steady,
             world,
-            CLASSES,
+            file,
             "delete",
             self.step,
             1.0,

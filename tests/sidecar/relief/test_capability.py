@@ -13,7 +13,7 @@ from sidecar.control.persistence import Persistence
 from sidecar.control.tokens import Tokens
 from sidecar.errors import SettingsError
 from sidecar.relief.capability import ReliefCapability, prepare
-from sidecar.relief.classes_file import read_classes
+from sidecar.relief.classes_file import ClassesFile
 from sidecar.relief.service import Relief
 from sidecar.settings import load
 from sidecar.throttle.relief import ReliefClass
@@ -38,7 +38,7 @@ def test_classes_in_their_order(tmp_path: Path) -> None:
     path.write_text(FILE)
     first = ReliefClass(("logs", "debug.*"), 200_000_000, 3600.0)
     second = ReliefClass(("clicks",), None, 1800.0, ignores_groups=True)
-    assert (first, second) == read_classes(path)
+    assert (first, second) == ClassesFile(path).load()
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_classes_in_their_order(tmp_path: Path) -> None:
         ('[[class]]\ntopics = []\nkeep_time = "1h"', "class 1: topics is empty"),
         ('[[class]]\ntopics = ["a"]\nkeep_bytes = "9G"', "class 1: '9G'"),
         ('[[class]]\ntopics = ["a"]\nkeep_tim = "1h"', "unknown field `keep_tim`"),
-        ("[[", "can't be used"),
+        ("[[", "is not TOML"),
     ],
 )
 def test_a_file_that_cant_be_used(tmp_path: Path, text: str, problem: str) -> None:
@@ -58,7 +58,7 @@ def test_a_file_that_cant_be_used(tmp_path: Path, text: str, problem: str) -> No
     path = tmp_path / "relief.toml"
     path.write_text(text)
     with pytest.raises(SettingsError) as raised:
-        read_classes(path)
+        ClassesFile(path).load()
     assert problem in str(raised.value)
 
 
@@ -107,7 +107,7 @@ async def test_it_is_off_without_a_file_and_a_dry_run_by_default(tmp_path: Path)
         ({**delete, "SIDECAR_MODE": "observe"}, False),
     ):
         made = built(sidecar, SIDECAR_RELIEF_FILE=file, **more)
-        assert {"relief"} == set(made.tasks())
+        assert {"relief", "relief file"} == set(made.tasks())
         assert made.relief is not None
         assert deletes == made.relief.deletes
 

@@ -8,6 +8,7 @@ import pytest
 
 from sidecar.throttle.relief import MOST_IN_VAIN
 from tests.sidecar.relief.scripted import (
+    DECLARED,
     LIMIT,
     MB,
     SEGMENT,
@@ -110,6 +111,32 @@ async def test_two_that_act_delete_no_more_than_is_needed(tmp_path: Path) -> Non
     written = 12.0 * room.growth
     assert deleted <= room.ends_at(SETTLE_S) - room.available + written
     assert deleted > STEP
+
+
+async def test_a_topic_that_is_no_longer_declared_is_not_touched(tmp_path: Path) -> None:
+    """Nor is any other, until the changed file was read and can be used."""
+    world, sidecar = started(1, tmp_path)
+    relief, path = sidecar.relief, sidecar.relief.file.path
+
+    async def deletions() -> int:
+        before = world.deletions
+        await run(world, 100.0, sidecar)
+        return world.deletions - before
+
+    assert await deletions() > 0
+    path.write_text(DECLARED.replace("logs*", "logs-b"))
+    assert (0, f"{path} has just changed") == (await deletions(), relief.planned.why)
+    for _ in range(2):
+        relief.file.read_change()
+    logs_a, logs_b = world.logs["logs-a", 0].start, world.logs["logs-b", 0].start
+    assert await deletions() > 0
+    assert logs_a == world.logs["logs-a", 0].start
+    assert logs_b < world.logs["logs-b", 0].start
+    path.write_text(DECLARED.replace("200MB", "200M"))
+    for _ in range(2):
+        relief.file.read_change()
+    assert (0, relief.file.problem) == (await deletions(), relief.planned.why)
+    assert "class 2: '200M' may mean" in relief.planned.why
 
 
 async def test_a_sidecar_that_takes_over_watches_first(tmp_path: Path) -> None:

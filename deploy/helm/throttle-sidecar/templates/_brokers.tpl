@@ -81,6 +81,11 @@ client.quota.callback.sidecar.fallback: {{ . | quote }}
 {{- with $excluded }}
 client.quota.callback.sidecar.excluded.principals: {{ join ";" . | quote }}
 {{- end }}
+{{- with .Values.callback.reserveBytes }}
+client.quota.callback.sidecar.reserve.bytes: {{ include "throttle-sidecar.text" . | quote }}
+# Releases the reserve before Kafka opens its metadata log.
+kafka.metrics.reporters: throttlesidecar.ReserveReporter
+{{- end }}
 metric.reporters: org.apache.kafka.common.metrics.JmxReporter,throttlesidecar.SidecarMetricsReporter
 {{- if and .Values.callback.authorizer (not $strimzi) }}
 authorizer.class.name: throttlesidecar.SidecarAuthorizer

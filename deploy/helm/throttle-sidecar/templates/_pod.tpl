@@ -18,6 +18,11 @@ envFrom:
   mountPath: /etc/throttle-sidecar/{{ $folder }}
   readOnly: true
 {{- end }}
+{{- if include "throttle-sidecar.files" . }}
+- name: throttle-sidecar-files
+  mountPath: /etc/throttle-sidecar/files
+  readOnly: true
+{{- end }}
 {{- with .Values.extraVolumeMounts }}
 {{ toYaml . }}
 {{- end }}
@@ -35,6 +40,13 @@ envFrom:
     # Otherwise a Secret that is missing would prevent the start of the broker, too.
     optional: true
     {{- end }}
+{{- end }}
+{{- if include "throttle-sidecar.files" . }}
+- name: throttle-sidecar-files
+  configMap:
+    name: {{ include "throttle-sidecar.fullname" . }}-files
+    # Neither a broker nor the Job of an uninstallation waits for it.
+    optional: true
 {{- end }}
 {{- with .Values.extraVolumes }}
 {{ toYaml . }}

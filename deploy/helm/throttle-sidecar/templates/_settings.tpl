@@ -70,6 +70,15 @@ SIDECAR_ENFORCEMENT: {{ .Values.enforcement | default "callback" }}
 {{- with .Values.clientQuotaFloor }}
 SIDECAR_CLIENT_QUOTA_FLOOR: {{ include "throttle-sidecar.text" . | quote }}
 {{- end }}
+{{- if .Values.budgets }}
+SIDECAR_BUDGETS_FILE: {{ $files }}/files/budgets.toml
+{{- end }}
+{{- with .Values.relief }}
+{{- if .classes }}
+SIDECAR_RELIEF_FILE: {{ $files }}/files/relief.toml
+SIDECAR_RELIEF_MODE: {{ .mode | quote }}
+{{- end }}
+{{- end }}
 {{- if or (eq .Values.mode "per-cluster") .Values.besideBroker.service }}
 SIDECAR_HTTP_LISTEN: 0.0.0.0:7070
 {{- end }}
@@ -93,6 +102,16 @@ SIDECAR_RUNBOOKS_URL: {{ $.Values.monitoring.runbooksUrl | quote }}
 {{- if .clientCaSecret.name }}
 SIDECAR_HTTP_SSL_CLIENT_CA_FILE: {{ $files }}/client-ca/{{ .clientCaSecret.key }}
 {{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* The files that the sidecar reads again when they change: name -> text. */}}
+{{- define "throttle-sidecar.files" -}}
+{{- with .Values.budgets }}
+budgets.toml: {{ toJson . }}
+{{- end }}
+{{- with (.Values.relief).classes }}
+relief.toml: {{ toJson . }}
 {{- end }}
 {{- end -}}
 

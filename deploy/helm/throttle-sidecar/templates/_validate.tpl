@@ -46,6 +46,9 @@
 {{- if and .Values.clientQuotaFloor (ne $enforcement "client-quotas") -}}
 {{- fail "clientQuotaFloor is set, but the sidecar lowers no quotas: set enforcement=client-quotas" -}}
 {{- end -}}
+{{- if and (eq (.Values.relief).mode "delete") (not $settings.SIDECAR_RELIEF_FILE) -}}
+{{- fail "relief.mode is delete, but no topic is declared: set relief.classes to the text of the file" -}}
+{{- end -}}
 
 {{- if .Values.strimzi.cluster -}}
 {{- if $beside -}}

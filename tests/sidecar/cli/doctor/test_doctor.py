@@ -88,6 +88,24 @@ def test_what_brokers_and_sidecars_show(cluster: FakeCluster, canned: Canned) ->
     assert "5.0 MB/s by the sidecar, now" in found["interval"][0]["what"]
 
 
+def test_files_for_full_volumes_are_compared(
+    cluster: FakeCluster, canned: Canned, tmp_path: Path
+) -> None:
+    """Of sidecars, by what they show; brokers that can't be read leave the topics unknown."""
+    answers(canned)
+    owner = {"owner": "a", "soft_bytes": 5, "hard_bytes": 5}
+    canned.answers["GET /v1/budgets"] = reply({"budgets": [owner]})
+    canned.answers["GET /v1/relief"] = reply({"mode": "delete", "failure": ""})
+    budgets, relief = tmp_path / "budgets.toml", tmp_path / "relief.toml"
+    budgets.write_text("[owners.a]\ntopics = ['t']\nhard = 5")
+    relief.write_text("[[class]]\ntopics = ['logs']\nkeep_time = '1h'")
+    files = {"SIDECAR_BUDGETS_FILE": str(budgets), "SIDECAR_RELIEF_FILE": str(relief)}
+    found = rows(doctor(cluster, canned, "--json", **files))
+    assert ["ok", "ok"] == [each["verdict"] for each in found["budgets"]]
+    assert ["not known", "fail"] == [each["verdict"] for each in found["making room"]]
+    assert "not dry-run, as these settings" in found["making room"][1]["what"]
+
+
 def test_the_token_is_tried_without_effect(
     cluster: FakeCluster, canned: Canned, tmp_path: Path
 ) -> None:

@@ -1,0 +1,140 @@
+"""The committed offsets of all groups, if nothing can hide one.
+
+Each active broker has listed its groups, each partition of __consumer_offsets has a leader, and
+these leaders have been the same for 5 s and are so afterwards: a new coordinator may not have
+loaded its groups yet. A share group holds all partitions of its topics. A group with members but
+without any committed offset holds everything, since what it reads is not known.
+
+Needed: DESCRIBE on the groups, on __consumer_offsets and on the cluster.
+
+Example: etl has committed 700 of "logs" 0: {"etl": {"logs": {0: 700}}}.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sidecar.kafka.client.failures import error_name
+from sidecar.kafka.client.pool import Pool
+from sidecar.kafka.partition_leaders import UNREAD, Coordinators, read_leaders
+from sidecar.kafka.relief_messages import DescribeShareOffsets, FetchOffsets, ListGroups, refused
+from sidecar.throttle.growth import Partition
+from sidecar.throttle.relief import NOTHING
+from sidecar.volumes import Failure
+
+COORDINATED_S: Final = 5.0
+
+_GROUPS_AT_ONCE: Final = 100
+_NO_MEMBERS: Final = frozenset({"empty", "dead"})
+_READS: Final = frozenset({"consumer", "share", "streams"})
+"""The protocol types, and types, of groups whose members read topics."""
+
+Commits = Mapping[str, Mapping[int, int]]
+"""Topic -> index -> committed offset."""
+
+
+class GroupCommits:
+    """Reads the groups of a cluster; ``clock`` in steady seconds."""
+
+    def __init__(self, pool: Pool, clock: Callable[[], float]) -> None:
+        self._pool = pool
+        self._clock = clock
+        self._coordinators: Coordinators = UNREAD
+        self._coordinated_at = 0.0
+
+    def note(self, coordinators: Coordinators, now: float) -> None:
+        """Note who coordinates at a time."""
+        if coordinators != self._coordinators:
+            self._coordinators, self._coordinated_at = coordinators, now
+
+    async def read(self, brokers: Collection[int], deadline: float) -> dict[str, Commits] | str:
+        """Return group -> its committed offsets, or why they are not known."""
+        known, is_new = self._coordinators, self._clock() < self._coordinated_at + COORDINATED_S
+        if isinstance(known, str):
+            return known
+        listed = await self._listed(brokers, deadline)
+        if isinstance(listed, str):
+            return listed
+        groups: dict[str, Commits] = {}
+        for broker_id, every in listed.items():
+            for is_share in (False, True):
+                some = [each for each in every if each.is_share is is_share]
+                for at in range(0, len(some), _GROUPS_AT_ONCE):
+                    piece = some[at : at + _GROUPS_AT_ONCE]
+                    found = await self._committed(broker_id, piece, deadline)
+                    if isinstance(found, str):
+                        return found
+                    groups |= found
+        again = await read_leaders(self._pool, (), deadline)
+        if is_new or isinstance(again, Failure) or again.coordinators != known:
+            return "coordinators of groups have just changed"
+        return groups
+
+    async def _listed(
+        self, brokers: Collection[int], deadline: float
+    ) -> "dict[int, list[_Group]] | str":
+        requests = dict.fromkeys(brokers, ListGroups())
+        listed: dict[int, list[_Group]] = {}
+        for broker_id, answer in (await self._pool.call_each(requests, deadline)).items():
+            if isinstance(answer, Failure):
+                return answer.message
+            if answer.error_code:
+                failed = refused("ListGroups", answer.error_code, "Describe", None)
+                return f"broker {broker_id}: {failed.message}"
+            # Without the tags; v4 has no types.
+            listed[broker_id] = [_Group(*entry[:-1]) for entry in answer.groups or ()]
+        return listed
+
+    async def _committed(
+        self, broker_id: int, groups: "Sequence[_Group]", deadline: float
+    ) -> dict[str, Commits] | str:
+        names = [each.name for each in groups]
+        is_share = groups[0].is_share
+        request = DescribeShareOffsets(names) if is_share else FetchOffsets(names)
+        answer = await self._pool.call(broker_id, request, deadline)
+        if isinstance(answer, Failure):
+            return answer.message
+        commits: dict[str, Commits] = {}
+        for name, topics, code, *_ in answer.groups or ():
+            if code:
+                return f"group {name}: {error_name(code)}; it needs DESCRIBE on the group"
+            offsets: dict[str, dict[int, int]] = {}
+            for topic, *_id, partitions, _tags in topics or ():
+                of = offsets.setdefault(topic, {})
+                for index, offset, *rest in partitions or ():
+                    if not is_share:
+                        of[index] = NOTHING if rest[2] else offset
+            commits[name] = offsets
+        for each in groups:
+            if each.name not in commits:
+                return f"group {each.name}: its coordinator did not report its offsets"
+            if each.reads and not commits[each.name]:
+                return f"group {each.name} has members, but no committed offset yet"
+        return commits
+
+
+def commits_of(partition: Partition, groups: Mapping[str, Commits]) -> dict[str, int]:
+    """Group -> its committed offset of a partition, for each group that reads the topic."""
+    topic, index = partition
+    return {
+        group: topics[topic].get(index, NOTHING)
+        for group, topics in groups.items()
+        if topic in topics
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    name: str
+    protocol_type: str
+    state: str
+    type: str = ""
+
+    @property
+    def is_share(self) -> bool:
+        return self.type.lower() == "share"
+
+    @property
+    def reads(self) -> bool:
+        is_reader = {self.protocol_type.lower(), self.type.lower()} & _READS
+        return bool(is_reader) and self.state.lower() not in _NO_MEMBERS
