@@ -16,6 +16,7 @@ from typing import Final, NoReturn
 
 from sidecar.kafka.largest_topics import LogDirTopics
 from sidecar.threads import OwnThreads
+from sidecar.throttle.arrivals import Arrivals, arrivals
 from sidecar.throttle.growth import LogDirReading, Placement, Replicas, Split, largest, split
 from sidecar.volumes import Failure
 
@@ -36,6 +37,10 @@ FetchContents = Callable[[int], Awaitable[ContentsResult]]
 """Reads a broker, by id, within its own deadline."""
 
 
+FetchReceiving = Callable[[int], Awaitable[frozenset[int] | Failure]]
+"""Asks a broker, by id, for the brokers to which reassignments add replicas, within its own
+deadline."""
+
 FetchSizes = Callable[
     [Mapping[int, Mapping[str, Sequence[int]]]],
     Awaitable[Mapping[int, Sequence[Replicas] | Failure] | Failure],
@@ -53,12 +58,14 @@ class Contents:
         answered_at: when the answer came, steady seconds.
         splits: log dir -> its volume in parts; empty until these are known.
         before: the same after the read before.
+        arrivals: log dir -> what still arrives there; empty until that is known.
     """
 
     result: ContentsResult
     answered_at: float
     splits: Mapping[str, Split] = field(default_factory=dict, compare=False)
     before: Mapping[str, Split] = field(default_factory=dict, compare=False)
+    arrivals: Mapping[str, Arrivals] = field(default_factory=dict, compare=False)
 
 
 class VolumeContents:
@@ -70,6 +77,7 @@ class VolumeContents:
         clock: Callable[[], float],
         place: GetPlacement | None = None,
         every_s: float = EVERY_S,
+        receiving: FetchReceiving | None = None,
     ) -> None:
         """Start without answers.
 
@@ -78,7 +86,9 @@ class VolumeContents:
             clock: steady seconds.
             place: reads placements; None to split no volume.
             every_s: the shortest time between two reads of a broker, seconds.
+            receiving: asks where reassignments add replicas; None never asks.
         """
+        self.receiving = receiving
         self._ask = ask
         self._clock = clock
         self._place = place
@@ -118,17 +128,19 @@ class VolumeContents:
                 if self._place is not None and not isinstance(result, Failure):
                     before = self._known.get(broker_id)
                     # The last splits stay until the next ones are known.
+                    splits, arriving = await self._split(broker_id, result, self._place)
                     contents = replace(
                         contents,
-                        splits=await self._split(broker_id, result, self._place),
+                        splits=splits,
                         before={} if before is None else before.splits,
+                        arrivals=arriving,
                     )
                 self._known[broker_id] = contents
             self._forget()
 
     async def _split(
         self, broker_id: int, result: Mapping[str, LogDirTopics], place: GetPlacement
-    ) -> Mapping[str, Split]:
+    ) -> tuple[Mapping[str, Split], Mapping[str, Arrivals]]:
         read_at = self._requested[broker_id]
         earlier = {
             log_dir: reading
@@ -166,8 +178,9 @@ def _splits(
     broker_id: int,
     named: Mapping[str, Sequence[str]],
     placement: Placement,
-) -> dict[str, Split]:
-    return {
+) -> tuple[dict[str, Split], dict[str, Arrivals]]:
+    splits = {
         log_dir: split(earlier.get(log_dir), reading, broker_id, named[log_dir], placement)
         for log_dir, reading in later.items()
     }
+    return splits, arrivals({path: each.replicas for path, each in later.items()}, placement)

@@ -53,7 +53,7 @@ from sidecar.kafka import KafkaVolumeSource
 from sidecar.kafka.client.certificates import expiries_of
 from sidecar.kafka.fed_brokers import fed_brokers
 from sidecar.kafka.largest_topics import largest_topics, sizes_of, topics_by_log_dir
-from sidecar.kafka.placements import placement
+from sidecar.kafka.placements import placement, receiving
 from sidecar.metrics.board_collector import SidecarRegistry, build_registry
 from sidecar.metrics.broker_collector import BrokerCollector
 from sidecar.metrics.credential_collector import CredentialCollector
@@ -408,7 +408,8 @@ def _contents(board: Board, credentials: Credentials) -> VolumeContents:
     """Build the only reader of what lies on volumes near a limit, and on those that pages show."""
     ask = _ask_one_broker(credentials, board, largest_topics, _CONTENTS_S)
     place = _ask_one_broker(credentials, board, placement, _PLACEMENT_S)
-    return VolumeContents(ask, board.now, place)
+    moves = _ask_one_broker(credentials, board, receiving, _PLACEMENT_S)
+    return VolumeContents(ask, board.now, place, receiving=moves)
 
 
 def _fetch_sizes(credentials: Credentials, board: Board) -> FetchSizes:

@@ -1,7 +1,7 @@
-"""The metrics of the parts of volumes near or past a limit.
+"""The metrics of the parts of volumes near or past a limit, and of volumes that a plan overfills.
 
-A volume has series while it is near its limit: for ten topics, the other topics, and what no
-partition has. So the number of series is bounded by the number of volumes near a limit.
+Such a volume has series for ten topics, the other topics, and what no partition has. So the number
+of series is bounded by the number of such volumes.
 
 Example: while /data of broker 3 is near its limit, ``kafka_throttle_volume_part_bytes`` has a
 series with ``part="leader"`` and ``topic="orders"``. An hour after space was freed it has none.
@@ -28,8 +28,8 @@ class GrowthCollector(Collector):
         """Yield all metrics, even without a volume near its limit."""
         sizes = GaugeMetricFamily(
             "kafka_throttle_volume_part_bytes",
-            "Size of a part of a volume near or past a limit, as in /v1/growth; no series for other"
-            " volumes. The sum of a volume's parts is its used bytes.",
+            "Size of a part of a volume in /v1/growth; no series for other volumes. The sum of a"
+            " volume's parts is its used bytes.",
             labels=_LABELS,
         )
         growths = GaugeMetricFamily(
@@ -43,8 +43,16 @@ class GrowthCollector(Collector):
             " while the log is off.",
             labels=["broker", "log_dir", "topic", "user"],
         )
+        headrooms = GaugeMetricFamily(
+            "kafka_throttle_volume_headroom_after_arrivals_bytes",
+            "What such a volume has left above its limit when all that reassignments and log-dir"
+            " moves bring has arrived, negative if not all fits; no series while nothing arrives.",
+            labels=["broker", "log_dir"],
+        )
         for each in () if self._watch is None else self._watch.growing():
             volume = [str(each.state.volume.broker_id), each.state.volume.log_dir]
+            if each.arriving.total_bytes:
+                headrooms.add_metric(volume, each.left_bytes)
             for part in each.split.parts:
                 sizes.add_metric([*volume, part.kind, part.topic], part.size_bytes)
                 rate = each.split.rate(part.growth_bytes)
@@ -53,4 +61,4 @@ class GrowthCollector(Collector):
             for topic, users in each.writers.items():
                 for user, rate in users.items():
                     writers.add_metric([*volume, topic, user], rate)
-        yield from (sizes, growths, writers)
+        yield from (sizes, growths, writers, headrooms)

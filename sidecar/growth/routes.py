@@ -1,4 +1,4 @@
-"""GET /v1/growth: who fills the volumes that are near or past a limit.
+"""GET /v1/growth: who fills the volumes near or past a limit, or overfilled by a plan.
 
 Example: /data of broker 3 grows by 8.7 MB/s, of which the topic "orders" has 6.2 MB/s, written by
 etl. The list is empty while no volume is near its limit.
@@ -53,7 +53,7 @@ class PartDocument:
 
 @described
 class GrowingVolumeDocument:
-    """A volume that is near or past a limit, in parts."""
+    """A volume that is near or past a limit, or that a plan overfills, in parts."""
 
     broker_id: int
     """The broker's node id."""
@@ -74,13 +74,25 @@ class GrowingVolumeDocument:
     """What grows most, in words; empty after the first reading."""
     unthrottled: str
     """Why a throttle of producers does not stop the growth; empty if it does, or is not known."""
+    arriving_bytes: int
+    """What reassignments and log-dir moves still bring, as far as that is known."""
+    arriving_unknown: int | None
+    """The partitions that arrive and may lack more, since their sizes are not known; null if
+    reassignments could not be read."""
+    headroom_after_arrivals_bytes: int
+    """What is left above the limit when that has arrived; negative if not all of it fits."""
+    seconds_to_limit: Annotated[float, Field(ge=0)] | None
+    """How long that lasts at the growth of everything else; null if that does not grow, or is not
+    known."""
+    overfilled: str
+    """What arrives although it does not fit; empty if it fits, or if that is not known."""
     parts: list[PartDocument]
     """At most ten topics, and the others as one part of each kind; no_partition is last."""
 
 
 @described
 class GrowthDocument:
-    """The volumes near or past a limit whose parts this sidecar knows, the worst first."""
+    """The volumes of this kind whose parts this sidecar knows: overfilled ones, then the worst."""
 
     volumes: list[GrowingVolumeDocument]
     """The volumes."""
@@ -91,7 +103,7 @@ def add_growth(app: FastAPI, watch: GrowthWatch | None, wall: Wall) -> None:
 
     @app.get(
         "/v1/growth",
-        summary="Who fills the volumes that are near or past a limit",
+        summary="Who fills the volumes near or past a limit, or overfilled by a plan",
         response_model=None,
         responses={200: {"model": GrowthDocument}},
     )
@@ -113,6 +125,11 @@ def _document(volume: Growing, wall: Wall) -> GrowingVolumeDocument:
         reassignments_known=split.placement.arriving is not None,
         sentence=volume.sentence,
         unthrottled=volume.unthrottled,
+        arriving_bytes=volume.arriving.total_bytes,
+        arriving_unknown=volume.arriving.unknown,
+        headroom_after_arrivals_bytes=int(volume.left_bytes),
+        seconds_to_limit=rounded(volume.seconds_left, 1),
+        overfilled=volume.overfilled,
         parts=list(_parts(volume)),
     )
 

@@ -1,15 +1,21 @@
-"""Requests the contents of volumes near a limit, once a minute, and returns what is known of them.
+"""Requests the contents of volumes near a limit, or of those to which replicas are moved.
 
 With a broker's id in the settings, a sidecar reads only the broker beside it, so that N sidecars
 cost each broker one read a minute. A sidecar without one reads the brokers of the worst
 ``MOST_BROKERS`` volumes, unless it follows observers. The status page of any sidecar reads the
 brokers that it shows, as long as it is open. ``VolumeContents`` bounds all of these together.
 
+The same sidecars ask one broker once a minute for all reassignments, so that a plan that overfills
+a volume is named although the volume is far from its limit. Log-dir moves are in no such list. A
+broker with several volumes is read for them as soon as one of these is a day from its limit.
+
 Example: a volume of broker 3 is expected at its limit in 50 minutes. The sidecar of broker 3 reads
-the broker now and a minute later, and then knows what grows.
+the broker now and a minute later, and then knows what grows. A reassignment begins that brings 9 GB
+to a volume with room for 3 GB: the sidecar logs it within a minute, and when it is cancelled.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
@@ -17,8 +23,12 @@ from typing import Final, NoReturn
 from sidecar.control.board import Board
 from sidecar.control.volume_contents import EVERY_S, VolumeContents
 from sidecar.growth.writers import Writers
+from sidecar.throttle.arrivals import Arrivals
+from sidecar.throttle.fill import seconds_to
 from sidecar.throttle.growth import Split, grows, near_limit, unthrottled, with_reserve
-from sidecar.throttle.memory import VolumeState
+from sidecar.throttle.memory import LogDir, VolumeState
+from sidecar.throttle.sizes import size
+from sidecar.volumes import Failure
 
 LOOK_S: Final = 5.0
 """How often the watch checks for volumes near a limit."""
@@ -30,9 +40,14 @@ STALE_S: Final = 3 * EVERY_S
 """A split that is older than this is no longer shown: its broker could not be read again."""
 
 
+DAY_S: Final = 86_400.0
+
+_log = logging.getLogger(__name__)
+
+
 @dataclass(frozen=True, slots=True)
 class Growing:
-    """A volume near or past a limit, in parts.
+    """A volume near or past a limit, or one that a plan overfills, in parts.
 
     Attributes:
         state: the volume as last polled.
@@ -40,6 +55,7 @@ class Growing:
         answered_at: when its broker reported them, steady seconds.
         writers: topic -> user -> bytes a second that the user writes to it, the most first.
         unthrottled: why a throttle does not stop its growth; "" if it does, or is not known.
+        arriving: what reassignments and log-dir moves still bring.
     """
 
     state: VolumeState
@@ -47,11 +63,37 @@ class Growing:
     answered_at: float
     writers: Mapping[str, Mapping[str, float]]
     unthrottled: str
+    arriving: Arrivals
 
     @property
     def sentence(self) -> str:
         """What grows most; "" before a second reading."""
         return grows(self.split, {topic: tuple(users) for topic, users in self.writers.items()})
+
+    @property
+    def left_bytes(self) -> float:
+        """What it has left above its limit when all has arrived; negative if not all fits.
+
+        Both are of one reading of the broker, since what arrived later would count twice.
+        """
+        free = self.state.volume.total_bytes - self.split.used_bytes
+        return free - self.state.verdict.threshold_bytes - self.arriving.total_bytes
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long ``left_bytes`` last at the growth of everything else; 0.0 for none."""
+        others = [part.growth_bytes for part in self.split.parts if not part.arrives]
+        return seconds_to(self.left_bytes, self.split.rate(sum(each or 0 for each in others)))
+
+    @property
+    def overfilled(self) -> str:
+        """That more arrives than fits; "" if that is not known."""
+        brought, left = self.arriving.total_bytes, self.left_bytes
+        if not brought or left >= 0:
+            return ""
+        before, volume = left + brought, self.state.volume
+        has = f"has {size(before)} left above its limit" if before > 0 else "is at its limit"
+        return f"{self.arriving} to {volume.log_dir} of broker {volume.broker_id}, which {has}"
 
 
 @dataclass(slots=True)
@@ -71,28 +113,66 @@ class GrowthWatch:
     broker_id: int | None
     is_observer: Callable[[], bool]
     writers: Writers = field(default_factory=Writers)
+    _asked_at: float | None = field(default=None, init=False)
+    _receiving: frozenset[int] = field(default=frozenset(), init=False)
+    _named: set[LogDir] = field(default_factory=set, init=False)
 
     async def run(self) -> NoReturn:
         """Request contents, until cancelled."""
         while True:
+            await self.ask()
             self.look()
+            self.name()
             await asyncio.sleep(LOOK_S)
 
     def look(self) -> None:
         """Request the contents that are wanted now."""
-        near = [state.volume.broker_id for state in self._near()]
+        near = {state.volume.broker_id for state in self._near()}
+        candidates = [state.volume.broker_id for state in self._candidates()]
         if self.broker_id is not None:
-            wanted = [self.broker_id] if self.broker_id in near else []
+            wanted = [self.broker_id] if self.broker_id in candidates else []
         else:
-            wanted = list(dict.fromkeys(near))[:MOST_BROKERS] if self.is_observer() else []
+            wanted = list(dict.fromkeys(candidates))[:MOST_BROKERS] if self.is_observer() else []
         for broker_id in wanted:
             self.contents.of(broker_id)
-        self.writers.is_wanted = bool(wanted)
+        self.writers.is_wanted = not near.isdisjoint(wanted)
+
+    async def ask(self) -> None:
+        """Ask once a minute where replicas arrive; the last answer stays if there is no new one."""
+        now, broker_id = self.board.now(), self.broker_id
+        if broker_id is None and self.is_observer():
+            brokers = self.board.snapshot.memory.active_brokers()
+            answering = (each.volumes for each in brokers if each.volumes and not each.failure)
+            broker_id = next((volumes[0].volume.broker_id for volumes in answering), None)
+        is_due = self._asked_at is None or now >= self._asked_at + EVERY_S
+        if self.contents.receiving is None or broker_id is None or not is_due:
+            return
+        self._asked_at = now
+        found = await self.contents.receiving(broker_id)
+        if not isinstance(found, Failure):
+            self._receiving = found
+
+    def name(self) -> None:
+        """Log once that a plan overfills a volume, and that it no longer does."""
+        for each in self._known():
+            volume, text = each.state.volume, each.overfilled
+            log_dir = volume.broker_id, volume.log_dir
+            if text and log_dir not in self._named:
+                self._named.add(log_dir)
+                _log.warning("%s. The status page has the commands that slow or cancel it", text)
+            elif not text and log_dir in self._named and each.arriving.unknown == 0:
+                self._named.remove(log_dir)
+                _log.info("what arrives at %s of broker %d fits now", volume.log_dir, log_dir[0])
 
     def growing(self) -> Iterator[Growing]:
-        """Yield the volumes near a limit whose parts are known, the worst first."""
+        """Yield the volumes near a limit whose parts are known, overfilled and worst ones first."""
+        near = self._near()
+        found = [each for each in self._known() if each.overfilled or each.state in near]
+        yield from sorted(found, key=lambda each: not each.overfilled)
+
+    def _known(self) -> Iterator[Growing]:
         now = self.board.now()
-        for state in self._near():
+        for state in self._candidates():
             broker_id, log_dir = state.volume.broker_id, state.volume.log_dir
             contents = self.contents.known(broker_id)
             if contents is None or now > contents.answered_at + STALE_S:
@@ -113,7 +193,22 @@ class GrowthWatch:
                 and (users := self.writers.of(part.topic, ids.get(part.topic), now))
             }
             why = unthrottled(split, contents.before.get(log_dir), state.volume.total_bytes)
-            yield Growing(state, split, contents.answered_at, writers, why)
+            arriving = contents.arrivals.get(log_dir, Arrivals(unknown=None))
+            yield Growing(state, split, contents.answered_at, writers, why, arriving)
+
+    def _candidates(self) -> list[VolumeState]:
+        """The volumes near a limit, then those to which something may arrive; the worst first."""
+        near = self._near()
+        receiving = self._receiving | {broker_id for broker_id, _ in self._named}
+        others = [
+            state
+            for broker in self.board.snapshot.memory.active_brokers()
+            for state in broker.volumes
+            if state.volume.broker_id in receiving
+            or (len(broker.volumes) > 1 and (state.seconds_left or DAY_S) < DAY_S)
+        ]
+        others.sort(key=lambda state: state.volume.available_ratio)
+        return near + [state for state in others if state.online and state not in near]
 
     def _near(self) -> list[VolumeState]:
         snapshot = self.board.snapshot

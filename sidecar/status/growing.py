@@ -1,4 +1,4 @@
-"""Who fills the volumes near or past a limit, as the status page shows it.
+"""Who fills the volumes near or past a limit, or overfilled by a plan, as the status page shows it.
 
 Example: "topic orders (partitions led here) grows by 6.2 MB/s, 71 % of the growth; written by etl",
 and a table of the volume's parts, whose sizes add up to its used bytes.
@@ -6,7 +6,7 @@ and a table of the volume's parts, whose sizes add up to its used bytes.
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,8 +16,8 @@ from sidecar.status.command import Command
 from sidecar.status.inputs import StatusInputs
 from sidecar.status.moments import Moment, Now
 from sidecar.status.target import Target
-from sidecar.throttle.growth import Kind, Split, near_limit
-from sidecar.throttle.sizes import size
+from sidecar.throttle.growth import Kind, Partition, near_limit
+from sidecar.throttle.sizes import duration_in_words, size
 
 SHOWN: Final = 3
 """The volumes that the page shows, the worst first, and requests from their brokers."""
@@ -45,7 +45,7 @@ class PartRow:
 
 @dataclass(frozen=True, slots=True)
 class GrowingRow:
-    """A volume near or past a limit.
+    """A volume near or past a limit, or one that a plan overfills.
 
     Attributes:
         broker_id: the broker's node id.
@@ -55,7 +55,7 @@ class GrowingRow:
         growth: their growth; "" before a second reading.
         sentences: what grows most, whether a throttle stops it, and what is not known.
         parts: its parts.
-        commands: the commands that slow or cancel a reassignment that brings replicas there.
+        commands: the commands that slow or cancel what brings replicas there.
     """
 
     broker_id: int
@@ -86,20 +86,24 @@ def growing_rows(inputs: StatusInputs, now: Now) -> Iterator[GrowingRow]:
             _signed(split.bytes_per_second),
             tuple(_sentences(each)),
             tuple(_parts(each)),
-            tuple(_commands(split, target)),
+            (*_of_reassignments(each, target), *_of_moves(each, target)),
         )
 
 
 def not_stopped(inputs: StatusInputs, snapshot: Snapshot) -> str:
-    """Say which volume fills although a throttle of producers does not stop it; "" for none."""
+    """Say which volume a plan overfills, and which one a throttle does not stop; "" for none."""
     if inputs.growth is None or snapshot.rules.limit is None:
         return ""
-    for each in inputs.growth.growing():
+    growing = list(inputs.growth.growing())
+    overfilled = next((each.overfilled for each in growing if each.overfilled), "")
+    sentences = [f"{overfilled}. The commands below slow that, or cancel it."] if overfilled else []
+    for each in growing:
         if text := each.unthrottled:
             volume = each.state.volume
             of = f"{volume.log_dir} of broker {volume.broker_id}"
-            return f"On {of}: {text[0].lower()}{text[1:]}"
-    return ""
+            sentences.append(f"On {of}: {text[0].lower()}{text[1:]}")
+            break
+    return " ".join(sentences)
 
 
 def _sentences(volume: Growing) -> Iterator[str]:
@@ -107,6 +111,11 @@ def _sentences(volume: Growing) -> Iterator[str]:
         yield f"{text[0].upper()}{text[1:]}."
     if volume.unthrottled:
         yield volume.unthrottled
+    arriving = volume.arriving
+    if arriving.total_bytes:
+        yield f"{arriving}. {_then(volume)}."
+    if arriving.unknown:
+        yield f"What {arriving.unknown} arriving partitions still lack is not known."
     if volume.split.placement.arriving is None:
         yield "Reassignments could not be read: replicas that one adds count as their topic's."
     if volume.split.seconds is None:
@@ -131,22 +140,24 @@ def _signed(by: float | None) -> str:
     return "0" if abs(by) < 1.0 else f"{'+' if by > 0 else '-'}{size(abs(by))}/s"
 
 
-def _commands(split: Split, target: Target) -> Iterator[Command]:
-    arriving = split.placement.arriving
-    if not arriving or all(part.kind is not Kind.REASSIGNMENT for part in split.parts):
+def _then(volume: Growing) -> str:
+    left = volume.left_bytes
+    if left < 0:
+        return f"That is {size(-left)} more than the volume has left above its limit"
+    lasts = duration_in_words(volume.seconds_left)
+    at_growth = f", which last {lasts} at the growth of everything else" if lasts else ""
+    return f"Then {size(left)} are left above its limit{at_growth}"
+
+
+def _of_reassignments(volume: Growing, target: Target) -> Iterator[Command]:
+    arriving, lacks = volume.split.placement.arriving, volume.arriving.replicas
+    if not arriving or not (
+        lacks or any(part.kind is Kind.REASSIGNMENT for part in volume.split.parts)
+    ):
         return
     # A reassignment to the same brokers only changes its throttle.
-    plan = json.dumps(
-        {
-            "version": 1,
-            "partitions": [
-                {"topic": topic, "partition": index, "replicas": list(brokers)}
-                for (topic, index), brokers in sorted(arriving.items())[:_LISTED]
-            ],
-        }
-    )
-    write = f"echo {shlex.quote(plan)} > arriving.json"
-    run = f"kafka-reassign-partitions.sh {target.at} --reassignment-json-file arriving.json"
+    placed = {each: {"replicas": list(arriving[each])} for each in lacks or arriving}
+    write, run = _plan(placed, lacks, "arriving.json", target)
     yield Command(
         "Slow the reassignment that brings replicas to this broker",
         (write, f"{run} --execute --additional --throttle 1000000"),
@@ -155,6 +166,47 @@ def _commands(split: Split, target: Target) -> Iterator[Command]:
     )
     yield Command(
         "Cancel it",
-        (write, f"{run} --cancel"),
-        "The partitions stay on their former brokers, and what arrived here is deleted.",
+        (write, f"{run} --cancel --preserve-throttles"),
+        "The partitions stay on their former brokers, and what arrived here is deleted. Without "
+        "the last option, Kafka also takes the throttle away from all other moves. If Cruise "
+        "Control runs the plan, stop it there first (with Strimzi: strimzi.io/rebalance=stop).",
     )
+
+
+def _of_moves(volume: Growing, target: Target) -> Iterator[Command]:
+    lacks = volume.arriving.copies
+    if not lacks:
+        return
+    broker_id, log_dir = volume.state.volume.broker_id, volume.state.volume.log_dir
+    to = {"replicas": [broker_id], "log_dirs": [log_dir]}
+    write, run = _plan(dict.fromkeys(lacks, to), lacks, "copies.json", target)
+    rate = "replica.alter.log.dirs.io.max.bytes.per.second"
+    configs = f"kafka-configs.sh {target.at} --alter --entity-type brokers --entity-name"
+    yield Command(
+        "Slow the copies from other log dirs of this broker",
+        (f"{configs} {broker_id} --add-config {rate}=1000000",),
+        f"To 1 MB/s together, or another number. Afterwards: --delete-config {rate}",
+    )
+    yield Command(
+        "Cancel these copies",
+        (write, f"{run} --cancel --preserve-throttles"),
+        "The replicas stay where they are, and their copies here are deleted.",
+    )
+
+
+def _plan(
+    placed: Mapping[Partition, Mapping[str, object]],
+    lacks: Mapping[Partition, int],
+    file: str,
+    target: Target,
+) -> tuple[str, str]:
+    """The line that writes those that bring most into a file, and the start of what runs it."""
+    listed = sorted(placed, key=lambda each: (-lacks.get(each, 0), each))[:_LISTED]
+    plan = {
+        "version": 1,
+        "partitions": [
+            {"topic": topic, "partition": index, **placed[topic, index]} for topic, index in listed
+        ],
+    }
+    run = f"kafka-reassign-partitions.sh {target.at} --reassignment-json-file {file}"
+    return f"echo {shlex.quote(json.dumps(plan))} > {file}", run

@@ -109,11 +109,13 @@ class Placement:
         arriving: the partitions that a reassignment adds to the broker, each with the brokers that
             it will have; None if not known.
         topic_ids: topic -> its id as request logs write it.
+        sizes: the sizes of arriving partitions on their leaders, as far as they are known.
     """
 
     leaders: Mapping[Partition, int] = field(default_factory=dict)
     arriving: Mapping[Partition, tuple[int, ...]] | None = None
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    sizes: Mapping[Partition, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,12 @@ class Part:
         """Whether a throttle of producers slows its growth."""
         if self.topic in _INTERNAL:
             return False
-        return self.kind not in {*_ARRIVING, Kind.RESERVE, Kind.NO_PARTITION}
+        return not self.arrives and self.kind not in {Kind.RESERVE, Kind.NO_PARTITION}
+
+    @property
+    def arrives(self) -> bool:
+        """Whether a reassignment or a log-dir move brings it."""
+        return self.kind in _ARRIVING
 
     def __str__(self) -> str:
         return _DOES[self.kind].format(topic=self.topic or "other topics")

@@ -2,13 +2,16 @@
 
 A topic is written to, a compacted topic is too, a reassignment and a log-dir move bring replicas, a
 foreign file lies there, and a deleted file is held open. The files of the broker say what is true.
+A plan that overfills a volume is named, until the page's commands have cancelled it.
 """
 
 import asyncio
 import os
+import re
 import signal
 from collections import Counter
 from collections.abc import Sequence
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -18,7 +21,7 @@ from aiokafka.protocol.types import CompactArray, Int16, Int32
 
 from kafka_lab.admin import Admin
 from kafka_lab.cluster import Cluster
-from sidecar.control.volume_contents import VolumeContents
+from sidecar.control.volume_contents import EVERY_S, VolumeContents
 from sidecar.kafka.client.each_broker import Query, query_each
 from sidecar.kafka.client.messages import (
     ERROR,
@@ -33,7 +36,9 @@ from sidecar.kafka.placements import placement
 from sidecar.throttle.growth import Kind
 from tests.support.client_quotas import admin_of
 from tests.support.daemon import FULL_BYTES, Start, settings
-from tests.support.waiting import seen
+from tests.support.documents import Document
+from tests.support.kafka_tools import tools_path, type_in
+from tests.support.waiting import SEEN_S, seen
 
 MB = 1 << 20
 SLOW = str(300_000)
@@ -215,3 +220,58 @@ async def test_the_daemon_tells_who_fills_a_full_volume(kafka: Cluster, start: S
     assert (0, kafka.brokers[0].volumes[0].path) == (volume["broker_id"], volume["log_dir"])
     assert volume["used_bytes"] == sum(part["size_bytes"] for part in volume["parts"])
     assert ["no_partition"] == [each["kind"] for each in volume["parts"] if each["size_bytes"]]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+async def test_a_plan_that_overfills_a_volume_is_named_until_it_is_cancelled(
+    kafka: Cluster, start: Start, tmp_path: Path
+) -> None:
+    """A reassignment and a log-dir move are, with what they lack; each printed command works."""
+    path = await tools_path(kafka, tmp_path)
+    async with Admin(kafka.bootstrap) as admin:
+        for name, broker in (("copied", 0), ("moved", 1)):
+            config = {"follower.replication.throttled.replicas": "*"}
+            await admin.create_topic(name, assignment=[[broker]], config=config)
+        await asyncio.gather(write(kafka, "copied", 12 * MB), write(kafka, "moved", 12 * MB))
+        await admin.set_broker_config(0, dict.fromkeys(THROTTLES, "2000"))
+        paths = [volume.path for volume in kafka.brokers[0].volumes]
+        at = next(each for each in paths if not on_disk(kafka, each)[Kind.LEADER, "copied"])
+        await kafka.occupy(0, paths.index(at), 20 * MB)
+        daemon = await start(kafka, settings(kafka.bootstrap, BROKER_ID="0"))
+        await daemon.decides(1.0)
+        # The log dir with the fewest partitions gets it.
+        await ask(kafka, Reassign("moved", [0]))
+        await ask(kafka, Move("copied", at))
+
+        async def overfilled() -> list[Document]:
+            found = (await daemon.get("/v1/growth"))["volumes"]
+            return [each for each in found if each["overfilled"]]
+
+        (volume,) = await seen(
+            "what both bring",
+            overfilled,
+            # A reading may come between the two.
+            lambda found: "Reassignments and log-dir moves" in str(found),
+            timeout_s=EVERY_S + SEEN_S,
+        )
+        kinds = {Kind.REASSIGNMENT, Kind.MOVE}
+        came = sum(each["size_bytes"] for each in volume["parts"] if each["kind"] in kinds)
+        assert (0, at, 0) == (volume["broker_id"], volume["log_dir"], volume["arriving_unknown"])
+        # The plan brings two replicas of 12 MB to a volume with room for 4 MB.
+        assert 0.95 * 24 * MB <= came + volume["arriving_bytes"] <= 24 * MB / 0.95
+        metrics = await daemon.metrics()
+        left = metrics.value("volume_headroom_after_arrivals_bytes", broker=0, log_dir=at)
+        assert (left or 0) < 0
+        await daemon.logs("still bring")
+        page = (await daemon.ask("/")).text
+        assert volume["overfilled"] in unescape(page).replace("\u00a0", " ")
+        # Each is slowed, then cancelled.
+        for line in re.findall(r"<pre><code>(.*?)</code></pre>", page, re.DOTALL):
+            # So that nothing arrives meanwhile, however slow the machine is.
+            await type_in(unescape(line).replace("1000000", "2000"), path, tmp_path)
+        await seen("its end", lambda: "fits now" in daemon.output, timeout_s=EVERY_S + SEEN_S)
+        assert [] == await overfilled()
+        assert 1 == daemon.output.count("still bring")
+        await seen("nothing there", lambda: on_disk(kafka, at), lambda left: not left.total())
+        await admin.set_broker_config(0, dict.fromkeys(THROTTLES, str(1 << 40)))

@@ -37,7 +37,9 @@ class Scene:
         broker_id: the broker beside the sidecar.
         is_observer: whether the sidecar polls all brokers.
         asked: the brokers that were read.
-        arriving: the partitions that arrive.
+        arriving: the partitions that arrive at broker 1.
+        sizes: their sizes on their leaders.
+        moves: the brokers that were asked for all reassignments.
         places: lets placements be read; they hang while it is clear.
     """
 
@@ -45,6 +47,8 @@ class Scene:
     is_observer: bool = True
     asked: list[int] = field(default_factory=list)
     arriving: dict[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
+    sizes: dict[tuple[str, int], int] = field(default_factory=dict)
+    moves: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.places = asyncio.Event()
@@ -52,7 +56,9 @@ class Scene:
         self.clock = FakeClock()
         self.board = Board(FACTORS, self.clock)
         self.answer: ContentsResult = {}
-        self.contents = VolumeContents(self._ask, self.clock, self._place)
+        self.contents = VolumeContents(
+            self._ask, self.clock, self._place, receiving=self._receiving
+        )
         self.watch = GrowthWatch(
             self.board, self.contents, self.broker_id, lambda: self.is_observer
         )
@@ -63,7 +69,11 @@ class Scene:
 
     async def _place(self, _: int, topics: Sequence[str]) -> Placement:
         await self.places.wait()
-        return Placement(LEADERS, self.arriving, dict.fromkeys(topics, "ID"))
+        return Placement(LEADERS, self.arriving, dict.fromkeys(topics, "ID"), self.sizes)
+
+    async def _receiving(self, broker_id: int) -> frozenset[int]:
+        self.moves.append(broker_id)
+        return frozenset({1} if self.arriving else ())
 
     async def read(self, *readings: tuple[int, Mapping[str, int]], left: int = 5 * MB) -> None:
         """Reads used bytes and topics, each a minute after the one before."""
@@ -75,11 +85,13 @@ class Scene:
             self.board.observe(whole(self.clock.now, volumes))
             self.answer = {"/d": contents_of(used_bytes, topics)}
             earlier = self.contents.known(1)
+            await self.watch.ask()
             self.watch.look()
             for _ in range(200):
                 await asyncio.sleep(0.001)
                 known = self.contents.known(1)
                 if known is not None and known is not earlier and known.splits:
                     break
+            self.watch.name()
             self.clock.now += 60.0
         task.cancel()

@@ -1,5 +1,8 @@
 """Which brokers are read, and what is then told over HTTP and as metrics."""
 
+import logging
+from typing import Any
+
 import pytest
 from prometheus_client import CollectorRegistry
 
@@ -10,6 +13,7 @@ from sidecar.throttle.readers import Report, Reserve
 from tests.sidecar.api.build import FakeSidecar
 from tests.sidecar.growth.build import MB, Scene
 from tests.sidecar.requestlog.lines import parsed_line
+from tests.sidecar.throttle.build import reading, whole
 
 GROWS = ((95 * MB, {"orders": 60 * MB}), (95 * MB + 600_000, {"orders": 60 * MB + 480_000}))
 """In a minute the topic grows by 480 kB, and the rest by 120 kB."""
@@ -131,7 +135,7 @@ async def test_without_brokers() -> None:
     """The route and the metrics exist."""
     sidecar = FakeSidecar()
     assert [] == (await sidecar.get("/v1/growth")).json()["volumes"]
-    assert [0, 0, 0] == [len(metric.samples) for metric in GrowthCollector(None).collect()]
+    assert [0, 0, 0, 0] == [len(metric.samples) for metric in GrowthCollector(None).collect()]
 
 
 async def test_the_metrics() -> None:
@@ -148,3 +152,72 @@ async def test_the_metrics() -> None:
     assert (60_480_000, 8000) == (found("bytes"), found("growth_bytes_per_second"))
     await scene.read((50 * MB, {}), left=50 * MB)
     assert (None, None) == (found("bytes"), found("growth_bytes_per_second"))
+
+
+PLAN: dict[str, Any] = {"arriving": {("orders", 0): (1, 3)}, "sizes": {("orders", 0): 60 * MB}}
+"""Broker 1 gets a replica of 60 MB; its volume of 100 MB has a limit of 10 MB."""
+
+
+@pytest.mark.parametrize("broker_id", [1, None])
+async def test_a_plan_that_overfills_a_volume(
+    broker_id: int | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is named although the volume is far from its limit, and logged once, until it has ended.
+
+    5 MB have arrived, and 40 MB are left above the limit, so 15 MB are too much.
+    """
+    caplog.set_level(logging.INFO, "sidecar.growth.watch")
+    scene = Scene(broker_id, **PLAN)
+    registry = CollectorRegistry()
+    registry.register(GrowthCollector(scene.watch))
+    sidecar = FakeSidecar(growth=GrowthCapability(scene.watch, lambda steady_s: steady_s))
+    text = "Reassignments still bring 55.0 MB to /d of broker 1, which has 40.0 MB left"
+    text += " above its limit"
+    for _ in range(2):
+        await scene.read((50 * MB, {"orders": 5 * MB}), left=50 * MB)
+        (volume,) = (await sidecar.get("/v1/growth")).json()["volumes"]
+        assert (text, 55 * MB, 0, -15 * MB, 0.0) == (
+            volume["overfilled"],
+            volume["arriving_bytes"],
+            volume["arriving_unknown"],
+            volume["headroom_after_arrivals_bytes"],
+            volume["seconds_to_limit"],
+        )
+        name = "kafka_throttle_volume_headroom_after_arrivals_bytes"
+        assert -15 * MB == registry.get_sample_value(name, {"broker": "1", "log_dir": "/d"})
+    assert [f"{text}. The status page has the commands that slow or cancel it"] == caplog.messages
+    scene.arriving = {}
+    await scene.read((50 * MB, {}), left=50 * MB)
+    assert [] == list(scene.watch.growing())
+    assert "what arrives at /d of broker 1 fits now" == caplog.messages[1]
+    assert [1, 1, 1] == scene.asked == scene.moves
+
+
+async def test_a_plan_that_fits_is_demand_in_the_forecast() -> None:
+    """Nothing is named. The room that it leaves lasts at the growth of everything else."""
+    scene = Scene(**PLAN)
+    # In a minute 1 MB arrived, and 600 kB more are of no partition; 25 MB are left above the limit.
+    for used, orders in ((63_400_000, 49 * MB), (65 * MB, 50 * MB)):
+        await scene.read((used, {"orders": orders}))
+    (found,) = scene.watch.growing()
+    assert ("", 15 * MB, 1500.0) == (found.overfilled, found.left_bytes, found.seconds_left)
+
+
+@pytest.mark.parametrize(("more", "due"), [({}, []), ({"/e": 50 * MB}, [1])])
+async def test_log_dir_moves_are_looked_for_a_day_ahead(
+    more: dict[str, int], due: list[int]
+) -> None:
+    """Only a broker with several volumes has such moves; /d reaches its limit in 7 hours."""
+    scene = Scene()
+    for at, left in ((0.0, 50 * MB), (60.0, 50 * MB - 100_000)):
+        scene.board.observe(whole(at, [reading(1, at, {"/d": left, **more}, total=100 * MB)]))
+    scene.watch.look()
+    assert due == list(scene.contents._due)
+
+
+async def test_nothing_is_said_of_what_is_not_known() -> None:
+    """A leader that can't be read: its partition is only counted."""
+    scene = Scene(arriving=PLAN["arriving"])
+    await scene.read((95 * MB, {"orders": 5 * MB}))
+    (found,) = scene.watch.growing()
+    assert ("", 0, 1) == (found.overfilled, found.arriving.total_bytes, found.arriving.unknown)

@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from sidecar.kafka.placements import LIST_PARTITION_REASSIGNMENTS_KEY, placement
+from sidecar.kafka.placements import LIST_PARTITION_REASSIGNMENTS_KEY, placement, receiving
 from sidecar.kafka.producer_messages import METADATA_KEY
 from sidecar.throttle.growth import Placement
+from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.kafka.kio_codec import kio_answer
 from tests.sidecar.kafka.servers import PATIENCE_S, admin, bootstrap
-from tests.support.fake_broker import FakeCluster
+from tests.support.fake_broker import FakeCluster, FakeLogDir
 from tests.support.virtual_time import VIRTUAL_TIME
 
 pytestmark = [VIRTUAL_TIME, pytest.mark.usefixtures("nothing_left_open")]
@@ -87,6 +88,29 @@ async def test_leaders_and_what_arrives() -> None:
     assert Placement({("orders", 0): 2}, {}, {"orders": ID}) == at_2
     assert None in asked
     assert ["orders"] in asked
+
+
+async def test_the_sizes_of_what_arrives() -> None:
+    """Leaders alone are asked, and only where something arrives."""
+    cluster, asked = answering()
+    for broker_id, size in enumerate((50, 60, 700)):
+        cluster.brokers[broker_id].has(FakeLogDir("/d", sizes=(("orders", size),)))
+    async with cluster:
+        at_1, at_2 = [
+            await placement(admin(bootstrap(cluster)), at, PATIENCE_S, []) for at in (1, 2)
+        ]
+    assert ({("orders", 0): 700}, {}) == (at_1.sizes, at_2.sizes)
+    assert [None, ["orders"], None, []] == asked
+
+
+async def test_where_replicas_arrive() -> None:
+    """Any broker tells it of all, to those who may ask."""
+    denied = ErrorCode.cluster_authorization_failed
+    for error, expected in ((ErrorCode.none, frozenset({1})), (denied, FailureKind.AUTHORIZATION)):
+        cluster, _ = answering(error)
+        async with cluster:
+            found = await receiving(admin(bootstrap(cluster)), 2, PATIENCE_S)
+        assert expected == (found.kind if isinstance(found, Failure) else found)
 
 
 async def test_what_may_not_be_read_is_not_known() -> None:

@@ -65,6 +65,21 @@ async def test_the_headline_says_that_a_throttle_does_not_stop_it() -> None:
     assert "--reassignment-json-file arriving.json --cancel" in page.words
 
 
+async def test_the_headline_names_a_plan_that_overfills_a_volume() -> None:
+    """The commands list the partitions that bring most."""
+    scene = Scene(
+        arriving={(name, 0): (1, 3) for name in ("clicks", "orders")},
+        sizes={("clicks", 0): 7 * MB, ("orders", 0): 60 * MB},
+    )
+    await scene.read((50 * MB, {"clicks": 5 * MB, "orders": 5 * MB}), left=50 * MB)
+    page = await page_of(scene)
+    text = "Reassignments still bring 57.0\u00a0MB to /d of broker 1, which has 40.0\u00a0MB left"
+    assert f"{text} above its limit. The commands below slow that, or cancel it" in page.headings[1]
+    assert "That is 17.0 MB more than the volume has left above its limit." in page.words
+    first, second = (page.words.index(f'"topic": "{name}"') for name in ("orders", "clicks"))
+    assert first < second
+
+
 async def test_unknown_reassignments() -> None:
     """The page says so, since their replicas would count as their topic's."""
     scene = Scene()
