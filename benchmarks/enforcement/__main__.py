@@ -25,6 +25,11 @@ from sidecar.cli.chart import Line, Mark, Panel, Point, svg
 ARMS: Final = {each.key: each for each in (PEER, OURS)}
 _NAMES: Final = {key: each.name for key, each in ARMS.items()}
 _SCOPE: Final = "scope"
+_BUDGET: Final = "budget"
+_TITLES: Final = {
+    _SCOPE: "Two tenants of one broker",
+    _BUDGET: "Two tenants, one of them past its storage budget",
+}
 _OVERHEAD: Final = "overhead"
 _POLLS: Final = "polls"
 
@@ -33,8 +38,8 @@ def section(part: str, results: Results, pictures: Pictures) -> str:
     """A part's table, and its picture if it has one."""
     if part in SCENARIOS:
         return _scenario(part, results, pictures)
-    if part == _SCOPE:
-        return _tenants(results, pictures)
+    if part in _TITLES:
+        return _tenants(part, results, pictures)
     if part == _OVERHEAD:
         found = results.load(dict, f"{_OVERHEAD}.*.*")
         rows = [row for rates in found for row in costs.overhead_rows(rates)]
@@ -63,17 +68,17 @@ def _scenario(part: str, results: Results, pictures: Pictures) -> str:
     return f"## {scenario.title}\n\n{comparison(rows)}{noted}\n{image}"
 
 
-def _tenants(results: Results, pictures: Pictures) -> str:
-    runs = results.by_arm(Tenants, _SCOPE, ARMS)
+def _tenants(part: str, results: Results, pictures: Pictures) -> str:
+    runs = results.by_arm(Tenants, part, ARMS)
     if not runs:
         return ""
-    title = "Two tenants of one broker"
+    title = _TITLES[part]
     peer, ours = (list(map(tenants.figures, runs.get(arm, ()))) for arm in ARMS)
     rows = compare(peer, ours, tenants.targets(ours))
     # Whole names of both, with their clients, are wider than the picture.
     short = {PEER.key: "plugin", OURS.key: "ours"}
     image = tenants.picture(title, {short[arm]: of[0] for arm, of in runs.items()})
-    shown = pictures.add(_SCOPE, f"{title}: web has its throughput while etl is throttled", image)
+    shown = pictures.add(part, f"{title}: web has its throughput while etl is throttled", image)
     return f"## {title}\n\n{comparison(rows)}\n{shown}"
 
 
@@ -137,10 +142,11 @@ def _tasks(asked: argparse.Namespace) -> Iterator[Task]:
     for part in asked.parts:
         if part in SCENARIOS:
             yield from _rounds(asked, SCENARIOS[part])
-        elif part == _SCOPE:
+        elif part in _TITLES:
             throttled_s = seconds or tenants.THROTTLED_S
+            budget = (tenants.BUDGET_BYTES,) if part == _BUDGET else ()
             for arm in arms:
-                yield task(part, arm.key, 0, partial(tenants.measure, arm, throttled_s))
+                yield task(part, arm.key, 0, partial(tenants.measure, arm, throttled_s, *budget))
         elif part == _OVERHEAD:
             yield task(part, "all", 0, partial(costs.overhead, (NOTHING, *arms), seconds or 5.0))
         else:
@@ -163,7 +169,7 @@ def _rounds(asked: argparse.Namespace, scenario: Scenario) -> Iterator[Task]:
 BENCHMARK: Final = Benchmark(
     "enforcement",
     "Ours and Strimzi's plugin side by side.",
-    parts=(*SCENARIOS, _SCOPE, _OVERHEAD, _POLLS),
+    parts=(*SCENARIOS, *_TITLES, _OVERHEAD, _POLLS),
     arms=tuple(ARMS),
     tasks=_tasks,
     section=section,

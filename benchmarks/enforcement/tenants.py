@@ -5,15 +5,21 @@ broker 2, those of web's on broker 1. Each tenant has a login, a librdkafka prod
 producer of 2 MB/s each with acks=all, to a topic of its own. When all are at their rates, a file
 takes the room of broker 2's volume but for 12 s; it is removed to free it.
 
+With a budget, both tenants write 6 MB/s, and etl may have 200 MB. The plugin has no budgets, so the
+file leaves broker 2's volume room for these until the limit. Here the limit is lower.
+
 Example: web has 3.0 MB/s until etl fills a volume at 100.0 s, and 2.9 MB/s until space is freed at
 162.0 s: it has 97 % of its earlier rate while etl is throttled.
 """
 
 import asyncio
+import shutil
+import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.enforcement.figures import Target
@@ -42,11 +48,16 @@ THROTTLED_S: Final = 62.0
 """From the crossing to the freeing: a minute, and until the plugin throttles."""
 AFTER_S: Final = 30.0
 
+BUDGET_BYTES: Final = 200_000_000
+"""More if producers needed longer to be at their rates."""
+
 _BYTES_PER_S: Final = 2e6
+_BUDGET_BYTES_PER_S: Final = 3e6
 _BEFORE_S: Final = 12.0
 _FULLEST: Final = 2
 _LIMIT_BYTES: Final = 96 << 20
 _POLLS: Final = replace(SHORTEST, ours={**SHORTEST.ours, "SIDECAR_THROTTLE_SCOPE": "volume"})
+_FREED: Final = {"retention.bytes": str(8 << 20), "segment.bytes": str(4 << 20)}
 _PASSWORD: Final = "secret"
 _LOGINS: Final = Listener(
     "TENANTS", "SASL_PLAINTEXT", "PLAIN", {FILLS: _PASSWORD, OTHER: _PASSWORD}
@@ -75,8 +86,13 @@ class Tenants:
     acknowledged: dict[str, Sampled] = field(default_factory=dict)
 
 
-async def measure(throttle: Throttle, throttled_s: float) -> Tenants:
+async def measure(throttle: Throttle, throttled_s: float, budget_bytes: int = 0) -> Tenants:
     """Start brokers and both tenants, and let it happen.
+
+    Args:
+        throttle: what throttles.
+        throttled_s: from the crossing to the freeing.
+        budget_bytes: the storage budget of the tenant that fills; 0 for none.
 
     Raises:
         ClusterError: it could not be measured.
@@ -84,9 +100,15 @@ async def measure(throttle: Throttle, throttled_s: float) -> Tenants:
     properties = dict(throttle.refusing)
     if properties:
         properties["allow.everyone.if.no.acl.found"] = "true"
+    polls, limit_bytes, rate = _POLLS, _LIMIT_BYTES, _BYTES_PER_S
+    folder = Path(tempfile.mkdtemp())
+    if budget_bytes:
+        own = {"SIDECAR_BUDGETS_FILE": str(_write_budget(folder, 1 << 40))}
+        polls = replace(SHORTEST, ours={**SHORTEST.ours, **own})
+        limit_bytes, rate = _LIMIT_BYTES // 4, _BUDGET_BYTES_PER_S
     cluster = await cluster_of(
         throttle,
-        _POLLS,
+        polls,
         _LIMIT_BYTES,
         brokers=3,
         volumes=1,
@@ -95,60 +117,78 @@ async def measure(throttle: Throttle, throttled_s: float) -> Tenants:
         listeners=[_LOGINS],
     )
     async with AsyncExitStack() as stack:
+        stack.callback(shutil.rmtree, folder)
         await stack.enter_async_context(cluster)
         check_volumes(cluster)
         async with Admin(cluster.bootstrap) as admin:
             for tenant, replicas in _REPLICAS.items():
                 for client in CLIENTS:
                     await admin.create_topic(f"{tenant}-{client}", assignment=[replicas])
-        await throttle.obey(cluster, _POLLS, _LIMIT_BYTES)
+        await throttle.obey(cluster, polls, limit_bytes)
         producers: dict[str, Producers] = {}
         for tenant in _REPLICAS:
             for client in CLIENTS:
-                made = _producer(cluster.bootstrap_of(_LOGINS.name), tenant, client)
+                made = _producer(cluster.bootstrap_of(_LOGINS.name), tenant, client, rate)
                 producers[f"{tenant}, {client}"] = await stack.enter_async_context(made)
         async with deadline(90.0, "the producers were not at their rates"):
-            await until(lambda: all(_has_settled(each.samples) for each in producers.values()))
-        _, free = await cluster.usage(_FULLEST, 0)
-        left = int(len(CLIENTS) * _BYTES_PER_S * _BEFORE_S)
+            await until(
+                lambda: all(_has_settled(each.samples, rate) for each in producers.values())
+            )
+        total, free = await cluster.usage(_FULLEST, 0)
+        left = int(len(CLIENTS) * rate * _BEFORE_S)
+        if budget_bytes:
+            left = max(left, budget_bytes - (total - free))
+            _write_budget(folder, total - free + left)
         await cluster.occupy(_FULLEST, 0, free - _LIMIT_BYTES - left)
-        async with deadline(3 * _BEFORE_S, "the limit was not reached"):
-            crossed_at = await _crossed(cluster)
+        async with deadline(60.0, "the limit was not reached"):
+            # The sizes of files are not exactly those that a budget counts.
+            crossed_at = await _crossed(cluster, _LIMIT_BYTES + (int(rate) if budget_bytes else 0))
         await sleep_until(crossed_at + throttled_s)
         freed_at = time.monotonic()
         await cluster.occupy(_FULLEST, 0, 0)
+        if budget_bytes:
+            async with Admin(cluster.bootstrap) as admin:
+                for client in CLIENTS:
+                    await admin.set_topic_config(f"{FILLS}-{client}", _FREED)
         # A little more, for the last sample.
         await asyncio.sleep(AFTER_S + 0.5)
         acknowledged = {who: Series(list(each.samples)) for who, each in producers.items()}
     return Tenants(crossed_at, freed_at, acknowledged)
 
 
-def _producer(bootstrap: str, user: str, client: str) -> Traffic | JavaTraffic:
+def _write_budget(folder: Path, nbytes: int) -> Path:
+    path = folder / "budgets.toml"
+    text = f"[owners.{FILLS}]\nprefixes = ['{FILLS}-']\nhard = {nbytes}\n"
+    path.with_suffix(".new").write_text(text)
+    return path.with_suffix(".new").replace(path)
+
+
+def _producer(bootstrap: str, user: str, client: str, bytes_per_s: float) -> Traffic | JavaTraffic:
     topic = f"{user}-{client}"
     if client == "Java":
         module = "org.apache.kafka.common.security.plain.PlainLoginModule"
         jaas = f'{module} required username="{user}" password="{_PASSWORD}";'
         config: dict[str, Any] = {**_SASL, "sasl.jaas.config": jaas}
-        return JavaTraffic(bootstrap, topic, bytes_per_s=_BYTES_PER_S, config=config, heap_mb=256)
+        return JavaTraffic(bootstrap, topic, bytes_per_s=bytes_per_s, config=config, heap_mb=256)
     config = {**_SASL, "sasl.username": user, "sasl.password": _PASSWORD}
-    return Traffic(bootstrap, topic, bytes_per_s=_BYTES_PER_S, config=config)
+    return Traffic(bootstrap, topic, bytes_per_s=bytes_per_s, config=config)
 
 
-def _has_settled(samples: Series) -> bool:
+def _has_settled(samples: Series, bytes_per_s: float) -> bool:
     """Whether the last 8 s are within 5 % of the rate: there is nothing to catch up with."""
     found = list(samples)
     if not found or found[-1][0] - found[0][0] < BEFORE_S:
         return False
     rate = samples.rate(found[-1][0] - BEFORE_S, found[-1][0])
-    return abs(rate / _BYTES_PER_S - 1) <= 0.05
+    return abs(rate / bytes_per_s - 1) <= 0.05
 
 
-async def _crossed(cluster: Cluster) -> float:
+async def _crossed(cluster: Cluster, limit_bytes: int) -> float:
     available = Series()
     while True:
         _, free = await cluster.usage(_FULLEST, 0)
         available.add(time.monotonic(), free)
-        if (at := crossing(available, _LIMIT_BYTES)) is not None:
+        if (at := crossing(available, limit_bytes)) is not None:
             return at
         await asyncio.sleep(0.02)
 

@@ -21,6 +21,7 @@ from sidecar.throttle.slope import SlopeRules
 
 _log = logging.getLogger(__name__)
 
+_NAMED: Final = 5
 SHOWN: Final = 10
 """The owners that the page shows, those that use the largest part of their budget first."""
 
@@ -67,7 +68,8 @@ def rules_of(settings: Settings) -> BudgetRules:
     return BudgetRules(
         SlopeRules(MinAvailableBytes(1), settings.throttle_horizon, rise_per_s),
         settings.validity_s,
-        is_enforced=settings.mode == "enforce" and settings.enforcement == "callback",
+        is_enforced=settings.mode == "enforce" and settings.enforcement != "none",
+        by_quotas=settings.enforcement == "client-quotas",
     )
 
 
@@ -122,8 +124,20 @@ class BudgetCapability(Capability):
         if unseen:
             brokers = ", ".join(map(str, unseen))
             yield f"Not seen, so that owners may use more: brokers {brokers}."
-        if self.watch is not None and not self.watch.rules.is_enforced:
+        if self.watch is None:
+            return
+        rules = self.watch.rules
+        shown = [each.owner for each in self.watch.owners.budgets if not rules.enforces(each)]
+        if not rules.is_enforced or len(shown) == len(self.watch.owners.budgets):
             yield "These budgets are only shown: nobody is slowed by them."
+        elif rules.by_quotas:
+            yield "Client quotas slow the principals of owners past their soft size."
+        if rules.is_enforced and shown:
+            more = ", ..." if len(shown) > _NAMED else ""
+            yield (
+                "Only shown, because SIDECAR_ENFORCEMENT=client-quotas slows no owner without "
+                f"principals in the file of budgets: {', '.join(shown[:_NAMED])}{more}."
+            )
 
 
 def _row(usage: Usage) -> tuple[str, ...]:

@@ -18,15 +18,27 @@ Example::
 from collections.abc import Iterator
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    ValidationError,
+    WithJsonSchema,
+)
 
 from sidecar.control.followed_file import FollowedFile
 from sidecar.errors import SettingsError
 from sidecar.formats.quantities import parse_size
+from sidecar.quotas.entities import LONGEST_USER, user_name
 from sidecar.throttle.budgets import Budget
 
 MOST_OWNERS: Final = 2000
 """Each owner has its metrics, so more of them are a mistake."""
+
+MOST_PRINCIPALS: Final = 100
+"""Each may get client quotas of its own."""
 
 
 def _size(value: object) -> int:
@@ -55,6 +67,7 @@ _Size = Annotated[
     ),
 ]
 _Name = Annotated[str, Field(min_length=1, max_length=249)]
+_User = Annotated[str, Field(min_length=1, max_length=LONGEST_USER), AfterValidator(user_name)]
 _FORM: Final = ConfigDict(
     strict=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
 )
@@ -76,6 +89,9 @@ class OwnerForm(BaseModel):
     """At this size its writers are paused."""
     replicas: bool = False
     """Whether each replica of a partition counts; otherwise the partition counts once."""
+    principals: Annotated[list[_User], Field(max_length=MOST_PRINCIPALS)] = []
+    """The users to slow where client quotas enforce, whatever topics they write to. Without any,
+    the budget is only shown there. Brokers with the authorizer go by topics instead."""
 
 
 class BudgetsForm(BaseModel):
@@ -109,6 +125,7 @@ class BudgetFile(FollowedFile[tuple[Budget, ...]]):
                 frozenset(each.topics),
                 frozenset(each.prefixes),
                 each.replicas,
+                tuple(sorted(set(each.principals))),
             )
             for owner, each in form.owners.items()
         )

@@ -44,7 +44,8 @@ class BudgetCollector(Collector):
         factor = GaugeMetricFamily(
             f"{prefix}_factor",
             "Factor of the owner's writers by its budget: 1 below the soft size, 0 at the hard"
-            " size. It applies only if brokers have the authorizer.",
+            " size. It applies only if brokers have the authorizer, or by client quotas to the"
+            " owner's principals.",
             labels=_LABELS,
         )
         seconds = GaugeMetricFamily(

@@ -35,9 +35,15 @@ class BudgetDocument:
     replicas: bool
     """Whether each replica of a partition counts; otherwise the partition counts once."""
     state: State
-    """What its budget does to its writers. Without the authorizer, brokers do nothing to them."""
+    """What its budget does to its writers. Without the authorizer, brokers do nothing to them. With
+    client quotas, those of principals fall to `SIDECAR_CLIENT_QUOTA_FLOOR` instead of a pause."""
     factor: Factor
     """The factor of its writers by its budget."""
+    principals: list[str]
+    """The users that are slowed where client quotas enforce."""
+    is_enforced: bool
+    """Whether the factor applies. It does not in observe mode, with `SIDECAR_ENFORCEMENT=none`, and
+    with `client-quotas` for an owner without principals."""
     topics: Annotated[int, Field(ge=0)]
     """The number of its topics."""
     bytes_per_second: float | None
@@ -76,12 +82,11 @@ def add_budgets(app: FastAPI, watch: BudgetWatch | None, wall: Wall) -> None:
         """The budgets of `SIDECAR_BUDGETS_FILE`; an empty list without it."""
         if watch is None:
             return answer_listing({}, "budgets", ())
-        left_out = watch.left_out
-        documents = (_document(each, wall, left_out) for each in [*watch.usages.values()])
+        documents = (_document(each, wall, watch) for each in [*watch.usages.values()])
         return answer_listing({}, "budgets", documents)
 
 
-def _document(usage: Usage, wall: Wall, left_out: tuple[str, ...]) -> BudgetDocument:
+def _document(usage: Usage, wall: Wall, watch: BudgetWatch) -> BudgetDocument:
     budget, seconds = usage.budget, usage.seconds_to_hard
     return BudgetDocument(
         owner=budget.owner,
@@ -91,11 +96,13 @@ def _document(usage: Usage, wall: Wall, left_out: tuple[str, ...]) -> BudgetDocu
         replicas=budget.counts_replicas,
         state=usage.state,
         factor=usage.factor,
+        principals=list(budget.principals),
+        is_enforced=watch.rules.enforces(budget),
         topics=len(usage.topics),
         bytes_per_second=rounded(usage.bytes_per_second, 1),
         full_at=None if seconds is None else timestamp(wall, usage.at + min(seconds, _LONGEST_S)),
         unseen_brokers=list(usage.unseen),
-        is_left_out=budget.owner in left_out,
+        is_left_out=budget.owner in watch.left_out,
         read_at=timestamp(wall, usage.at) or "",
         sentence=sentence(usage),
     )

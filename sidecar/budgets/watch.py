@@ -102,12 +102,12 @@ class BudgetWatch:
         Otherwise each restart would let an owner write for some seconds.
         """
         record = restored(self.board.snapshot.memory, NAME, _PausedRecord)
-        owners = {each.owner for each in self.owners.budgets}
+        owners = {each.owner: each.principals for each in self.owners.budgets}
         paused = {} if record is None else record.paused
         self._kept = paused
         now = self.board.now()
         self._resumed = found = {
-            owner: BudgetThrottle(0.0, tuple(topics), now)
+            owner: BudgetThrottle(0.0, tuple(topics), now, owners[owner])
             for owner, topics in paused.items()
             if owner in owners
         }
@@ -233,6 +233,10 @@ class BudgetWatch:
     def _log_change(self, before: Usage | None, usage: Usage) -> None:
         if usage.state != ("free" if before is None else before.state):
             level = logging.INFO if usage.state == "free" else logging.WARNING
-            does = _DOES[usage.state] if self.rules.is_enforced else "it is only shown"
+            does = "it is only shown"
+            if self.rules.enforces(usage.budget):
+                does = _DOES[usage.state]
+                if self.rules.by_quotas and usage.factor < 1.0:
+                    does = "its principals are slowed by client quotas"
             text = "storage budget of %s: %s is used, and %s"
             _log.log(level, text, usage.budget.owner, sentence(usage), does)

@@ -131,6 +131,9 @@ def _sentences(throttle: QuotaThrottle, board: Board, floor: int) -> Iterator[st
         )
     else:
         yield "No produce quota is lowered now."
+    if users := sorted(map(str, throttle.slowed)):
+        more = ", ..." if len(users) > _NAMED else ""
+        yield f"Storage budgets slow these users: {', '.join(users[:_NAMED])}{more}."
     if throttle.lowers:
         source = _LOG if throttle.rates.is_logged else "the fill rates of brokers"
         yield f"What clients write is known from {source}."

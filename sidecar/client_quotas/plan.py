@@ -7,6 +7,10 @@ Which quotas:
 - Clients without any produce quota get one by the default client-id. That is the last of Kafka's
   eight levels, so it changes nothing for clients that have a quota at another level. It is left
   out if the default user has a produce quota, which already reaches every user with a name.
+- A user that a storage budget slows: its own produce quotas, each by the lower of the two factors.
+  A user without any gets a copy of each quota that limits its clients, or one for its clients if
+  there is none. So these fall for this user alone. No copy is above its source, except that no
+  quota is lowered below the floor.
 
 A value that is neither the original nor a rung of the ladder (``sidecar.throttle.quota_steps``) was
 set by somebody else, such as Strimzi's User Operator. It becomes the new original. The same holds
@@ -23,9 +27,16 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sidecar.client_quotas.rates import Rates
-from sidecar.quotas.entities import DEFAULT, Entity
+from sidecar.quotas.entities import DEFAULT, Entity, Name
 from sidecar.quotas.kept_originals import Kept
-from sidecar.throttle.quota_steps import FIRST, STEP_S, Held, is_rung, next_quota
+from sidecar.throttle.quota_steps import (
+    FIRST,
+    STEP_S,
+    Held,
+    highest_rung,
+    is_rung,
+    next_quota,
+)
 
 MOST_FIGHTS: Final = 3
 """How often somebody else may set a lowered quota until the sidecar leaves it alone."""
@@ -59,12 +70,18 @@ class Wanted:
         floor: the lowest quota to set, bytes/s.
         now: steady seconds.
         rates: what clients write.
+        users: user -> its factor by storage budgets, below 1.0.
     """
 
     factor: float
     floor: float
     now: float
     rates: Rates = field(default_factory=Rates)
+    users: Mapping[Name, float] = field(default_factory=dict)
+
+    def factor_of(self, entity: Entity) -> float:
+        """The factor for a quota: the lower of that for all and that of its user."""
+        return min(self.factor, self.users.get(entity.user, 1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +161,7 @@ class Ledger:
             # Without a quota, clients write what they wrote before. With one, it bounds them.
             before = current.base if current.original is None else None
             self._step(entity, current, planned, wanted, before)
-        if wanted.factor < 1.0:
+        if wanted.factor < 1.0 or wanted.users:
             self._begin(found, planned, wanted)
         return planned
 
@@ -179,23 +196,57 @@ class Ledger:
     def _begin(self, found: Found, planned: Planned, wanted: Wanted) -> None:
         """Begin to lower the quotas that are still as they were."""
         new = {entity: Kept(value, value) for entity, value in found.quotas.items()}
-        if _ALL_OTHERS not in new and _ALL_USERS not in new:
+        if wanted.factor < 1.0 and _ALL_OTHERS not in new and _ALL_USERS not in new:
             new[_ALL_OTHERS] = Kept(None, wanted.rates.of(_ALL_OTHERS) or FIRST)
+        rates = {entity: wanted.rates.of(entity) for entity in new}
+        for user in wanted.users:
+            for entity, (base, rate) in self._copies(user, found, wanted).items():
+                new[entity], rates[entity] = Kept(None, base), rate
+                self.seen.setdefault(entity, (None, wanted.now - STEP_S))
         for entity, kept in new.items():
             if entity in self.kept or entity in planned.release or entity in self.left:
                 continue
             before = dict(planned.values)
-            self._step(entity, kept, planned, wanted, wanted.rates.of(entity))
+            self._step(entity, kept, planned, wanted, rates[entity])
             if planned.values != before:
                 self.kept[entity] = planned.keep[entity] = kept
+
+    def _copies(
+        self, user: Name, found: Found, wanted: Wanted
+    ) -> dict[Entity, tuple[float, float]]:
+        """Quotas that limit a user's clients as now, but no others: their bases, and rates.
+
+        A quota that was not there begins and ends at twice its base. So that is never above the
+        quota that it is a copy of.
+        """
+        quotas = found.quotas
+        if Entity(user) in quotas or Entity(user, DEFAULT) in quotas:
+            return {}
+        # Of a user and of a client-id, the quota of the user applies (``sidecar.quotas.entities``).
+        kinds = (DEFAULT,) if _ALL_USERS in quotas else (None, DEFAULT)
+        copies: dict[Entity, tuple[float, float]] = {}
+        for source in (each for kind in kinds for each in quotas if each.user is kind):
+            entity = Entity(user, source.client_id)
+            if entity in quotas:
+                continue
+            kept = self.kept.get(source, Kept(quotas[source], quotas[source]))
+            most = wanted.rates.of(entity) or FIRST
+            if kept.original is not None:
+                most = min(most, _half(kept.original, wanted))
+            copies[entity] = (most, min(most, _half(quotas[source], wanted)))
+        if Entity(user) not in copies and Entity(user, DEFAULT) not in copies:
+            most = wanted.rates.of(Entity(user, DEFAULT)) or FIRST
+            copies[Entity(user, DEFAULT)] = (most, most)
+        return copies
 
     def _step(
         self, entity: Entity, kept: Kept, planned: Planned, wanted: Wanted, rate: float | None
     ) -> None:
         value, since = self.seen[entity]
         held = Held(kept.original, kept.base, value, since)
-        after = next_quota(held, wanted.factor, wanted.floor, wanted.now, rate)
-        if after == kept.original and (after != value or wanted.factor >= 1.0):
+        factor = wanted.factor_of(entity)
+        after = next_quota(held, factor, wanted.floor, wanted.now, rate)
+        if after == kept.original and (after != value or (factor >= 1.0 and entity in self.kept)):
             planned.restore[entity] = after
         elif after is not None and after != value:
             planned.values[entity] = after
@@ -216,6 +267,10 @@ def beginning(found: Found, wanted: Wanted) -> Planned:
     ledger = Ledger()
     ledger.plan(found, replace(wanted, factor=1.0, now=wanted.now - STEP_S))
     return ledger.plan(found, wanted)
+
+
+def _half(quota: float, wanted: Wanted) -> float:
+    return highest_rung(max(quota, wanted.floor)) / 2
 
 
 def _is_ours(value: float | None, kept: Kept) -> bool:

@@ -1,7 +1,8 @@
 """Keeps Kafka's produce quotas in line with the throttle factor, and restores them.
 
 While producers are throttled, quotas fall in steps; after the release they rise to the originals
-(``sidecar.client_quotas.plan``). Before a quota is lowered for the first time, its original is in
+(``sidecar.client_quotas.plan``). The same holds for the quotas of users whose owner is past its
+storage budget. Before a quota is lowered for the first time, its original is in
 the cluster, and in the state file if there is one. So after a kill the next start finds it in
 either place, and restores it if nothing is throttled.
 
@@ -28,8 +29,8 @@ from sidecar.client_quotas.rates import Rates
 from sidecar.client_quotas.retained import retain
 from sidecar.client_quotas.written import Written
 from sidecar.control.board import Board
-from sidecar.quotas.entities import Entity
-from sidecar.throttle.decision import Source
+from sidecar.quotas.entities import Entity, Name
+from sidecar.throttle.decision import Decision, Source
 from sidecar.throttle.memory import Memory
 from sidecar.throttle.peak import Peak, growth_of
 from sidecar.volumes import Failure
@@ -102,9 +103,18 @@ class QuotaThrottle:
     @property
     def would_lower(self) -> int:
         """How many quotas a throttle would lower now, in observe mode."""
-        if self.found is None or self._decided_factor() >= 1.0:
+        if self.found is None or not self._throttles():
             return 0
-        return len(beginning(self.found, self._wanted(0.0)).values)
+        factor = 0.0 if self._decided.factor < 1.0 else 1.0
+        return len(beginning(self.found, self._wanted(factor)).values)
+
+    @property
+    def slowed(self) -> dict[Name, float]:
+        """The users that storage budgets slow, with their factors."""
+        users: dict[Name, float] = {}
+        for each in self._decided.budgets.values() if self.lowers else ():
+            users |= {user: min(each.factor, users.get(user, 1.0)) for user in each.principals}
+        return users
 
     def observe(self, memory: Memory) -> None:
         """Note how fast brokers fill."""
@@ -131,7 +141,7 @@ class QuotaThrottle:
                 self.found = None
                 self._publish()
             await asyncio.sleep(_SPACING_S)
-            is_busy = self.ledger.kept or (self.lowers and self._decided_factor() < 1.0)
+            is_busy = self.ledger.kept or (self.lowers and self._throttles())
             await self.board.wait_for_change(generation, _BUSY_S if is_busy else _REST_S)
 
     async def settle(self) -> None:
@@ -201,7 +211,7 @@ class QuotaThrottle:
             pass
 
     def _wanted(self, factor: float) -> Wanted:
-        return Wanted(factor, self.floor, self.board.now(), self.rates)
+        return Wanted(factor, self.floor, self.board.now(), self.rates, self.slowed)
 
     def _factor(self) -> float | None:
         """The factor to follow; None while nothing may be written."""
@@ -215,8 +225,12 @@ class QuotaThrottle:
             return None
         return decision.factor if self.lowers else 1.0
 
-    def _decided_factor(self) -> float:
-        return self.board.snapshot.decision.decided.factor
+    @property
+    def _decided(self) -> Decision:
+        return self.board.snapshot.decision.decided
+
+    def _throttles(self) -> bool:
+        return self._decided.factor < 1.0 or bool(self.slowed)
 
     def _publish(self) -> None:
         """Let sentences say that producers are throttled only while a quota is lowered."""

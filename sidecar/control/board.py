@@ -29,7 +29,13 @@ from sidecar.control.operation import Operation
 from sidecar.throttle.decision import Decider, Decision, Source
 from sidecar.throttle.fold import fail
 from sidecar.throttle.leak import NO_LEAKS, LeakRules, Leaks
-from sidecar.throttle.memory import Computed, Memory, Override, VolumeState
+from sidecar.throttle.memory import (
+    BudgetThrottle,
+    Computed,
+    Memory,
+    Override,
+    VolumeState,
+)
 from sidecar.throttle.readers import NO_READERS, ReaderCounts, Readers
 from sidecar.throttle.rules import Rules
 from sidecar.throttle.schedule import Release
@@ -500,8 +506,8 @@ def _identity(decision: Decision) -> tuple[object, ...]:
     )
 
 
-def _budgets(decision: Decision) -> Mapping[str, tuple[float, tuple[str, ...]]]:
-    return {owner: (each.factor, each.topics) for owner, each in decision.budgets.items()}
+def _budgets(decision: Decision) -> Mapping[str, BudgetThrottle]:
+    return {owner: replace(each, at=0.0) for owner, each in decision.budgets.items()}
 
 
 def _log_dirs(states: Sequence[VolumeState]) -> frozenset[tuple[int, str]]:

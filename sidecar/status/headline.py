@@ -140,6 +140,8 @@ def _by_quotas(decision: Decision, counts: ReaderCounts) -> str:
     quotas = "1 produce quota" if one else f"{counts.lowered} produce quotas"
     if decision.factor < 1.0:
         return f" It applies to clients of {quotas}, which {'is' if one else 'are'} lowered."
+    if any(each.principals for each in decision.budgets.values()):
+        return f" {quotas} {'is' if one else 'are'} lowered for storage budgets."
     return f" {quotas} still {'rises to its original' if one else 'rise to their originals'}."
 
 

@@ -62,6 +62,7 @@ class Budget:
         topics: its topics by name.
         prefixes: the prefixes of its topics' names, none of them empty.
         counts_replicas: whether each replica counts; otherwise a partition counts once.
+        principals: the users that client quotas slow, sorted. Brokers' callbacks go by topics.
     """
 
     owner: str
@@ -70,6 +71,7 @@ class Budget:
     topics: frozenset[str] = frozenset()
     prefixes: frozenset[str] = frozenset()
     counts_replicas: bool = False
+    principals: tuple[str, ...] = ()
 
 
 class Owners:
@@ -174,12 +176,18 @@ class BudgetRules:
     Attributes:
         slope: horizon and pace of factors; its soft limit is not used.
         validity_s: how long a reading counts, seconds.
-        is_enforced: whether brokers apply the factors.
+        is_enforced: whether the factors apply.
+        by_quotas: whether client quotas apply them, and so only to owners with principals.
     """
 
     slope: SlopeRules
     validity_s: float
     is_enforced: bool
+    by_quotas: bool = False
+
+    def enforces(self, budget: Budget) -> bool:
+        """Whether the factor of an owner applies."""
+        return self.is_enforced and (not self.by_quotas or bool(budget.principals))
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +256,7 @@ def _next_usage(
         # The position is kept for when some bytes are freed.
         slope, factor = before.slope if before else None, 0.0
     elif used >= budget.soft_bytes:
-        applied = before.factor if before is not None and rules.is_enforced else 1.0
+        applied = before.factor if before is not None and rules.enforces(budget) else 1.0
         soft_limit = MinAvailableBytes(budget.hard_bytes - budget.soft_bytes)
         slope = next_slope(
             before.slope if before else None,
@@ -291,7 +299,8 @@ def throttles(usages: Iterable[Usage]) -> tuple[dict[str, BudgetThrottle], tuple
             left_out.append(usage.budget.owner)
         else:
             topics = tuple(sorted(usage.topics))
-            found[usage.budget.owner] = BudgetThrottle(usage.factor, topics, usage.at)
+            principals = usage.budget.principals
+            found[usage.budget.owner] = BudgetThrottle(usage.factor, topics, usage.at, principals)
     return found, tuple(left_out)
 
 

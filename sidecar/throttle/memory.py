@@ -213,11 +213,13 @@ class BudgetThrottle:
         factor: the factor of clients that write to one of the topics, 0.0 to below 1.0.
         topics: the owner's topics, sorted.
         at: when it was computed, steady seconds; it applies for the validity.
+        principals: the users that client quotas slow, where these enforce the decision.
     """
 
     factor: float
     topics: tuple[str, ...]
     at: float
+    principals: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,13 @@ def test_the_example_is_read_as_its_page_says(tmp_path: Path) -> None:
     assert Budget("web", 1 << 40, 1 << 40, names, frozenset(), counts_replicas=True) == web
 
 
+def test_principals_are_users_by_name(tmp_path: Path) -> None:
+    """Each once, as in the page's second example."""
+    path = tmp_path / "budgets.toml"
+    path.write_text(PAGE.read_text("utf-8").split("```toml\n")[2].partition("```")[0])
+    assert ("etl-loader", "etl-stream") == BudgetFile(path).load()[0].principals
+
+
 def test_the_schema_is_that_of_the_forms() -> None:
     """And accepts the example, but no key that is wrong; `make docs` writes it."""
     assert budgets_schema() == BUDGETS_SCHEMA.read_text("utf-8")
@@ -64,6 +71,10 @@ def test_the_schema_is_that_of_the_forms() -> None:
         (
             "[owners.a]\ntopic = ['t']\nhard = 5",
             "owners.a.topic: is not a key here; there are topics, prefixes, soft, hard, replicas",
+        ),
+        (
+            "[owners.a]\ntopics = ['t']\nhard = 5\nprincipals = ['User:a']",
+            'owners.a.principals.0: is a user\'s name without "User:"',
         ),
     ],
 )

@@ -1,5 +1,6 @@
 """What the API, the metrics and the status page show of storage budgets."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry
@@ -7,8 +8,9 @@ from prometheus_client.exposition import generate_latest
 
 from sidecar.budgets.capability import BudgetCapability
 from sidecar.budgets.file import BudgetFile
+from sidecar.throttle.budgets import Owners
 from tests.sidecar.api.build import FakeSidecar
-from tests.sidecar.budgets.build import Scene
+from tests.sidecar.budgets.build import BUDGETS, Scene
 from tests.sidecar.growth.build import MB
 
 
@@ -29,6 +31,8 @@ async def test_an_owner_that_grows_is_full_at_a_time() -> None:
         "replicas": False,
         "state": "free",
         "factor": 1.0,
+        "principals": [],
+        "is_enforced": True,
         "topics": 1,
         "bytes_per_second": 1.5 * MB,
         "full_at": "1970-01-01T00:02:06.666Z",
@@ -46,6 +50,30 @@ async def test_an_owner_that_grows_is_full_at_a_time() -> None:
     assert 'kafka_throttle_budget_seconds_to_hard{owner="web"}' not in text
     page = (await sidecar.get("/")).text
     assert 0 < page.index("100.0\xa0MB (50\xa0%)") < page.index("10.0\xa0MB (5\xa0%)")
+
+
+async def test_client_quotas_slow_only_owners_with_principals() -> None:
+    """The others are named."""
+    scene = Scene()
+    etl, web = BUDGETS
+    scene.watch.rules = replace(scene.watch.rules, by_quotas=True)
+    scene.watch.owners = Owners([replace(etl, principals=("loader",)), web])
+    scene.sizes = {1: {"etl.a": 200 * MB}, 2: {"clicks": 200 * MB}}
+    await scene.at(0.0)
+    shown = BudgetCapability(BudgetFile(Path("budgets.toml")), scene.watch, lambda at: at)
+    sidecar = FakeSidecar(board=scene.board, budgets=shown)
+    found = (await sidecar.get("/v1/budgets")).json()["budgets"]
+    said = [(each["owner"], each["principals"], each["is_enforced"]) for each in found]
+    assert [("etl", ["loader"], True), ("web", [], False)] == said
+    page = (await sidecar.get("/")).text
+    assert "Client quotas slow the principals of owners past their soft size." in page
+    assert "no owner without principals in the file of budgets: web." in page
+    throttled = scene.board.snapshot.decision.budgets
+    assert {"etl": ("loader",), "web": ()} == {
+        owner: each.principals for owner, each in throttled.items()
+    }
+    scene.watch.owners = Owners([web])
+    assert "only shown: nobody is slowed by them." in (await sidecar.get("/")).text
 
 
 async def test_without_budgets_nothing_is_shown() -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sidecar.client_quotas.plan import Ledger
 from sidecar.client_quotas.platform import KafkaQuotas
@@ -12,6 +12,7 @@ from sidecar.control.board import Board
 from sidecar.kafka.quota_messages import Alteration
 from sidecar.quotas.entities import ClientQuotas, Entity
 from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.memory import BudgetThrottle
 from sidecar.throttle.rules import Rules
 from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.throttle.build import FakeClock
@@ -77,6 +78,7 @@ class Sidecar:
     def __init__(self, kafka: FakeKafka, clock: FakeClock, *, lowers: bool = True) -> None:
         self.kafka, self.clock, self.lowers = kafka, clock, lowers
         self.file: dict[str, object] = {}
+        self.past_budget: dict[str, BudgetThrottle] = {}
         self.start()
 
     def start(self) -> None:
@@ -101,6 +103,8 @@ class Sidecar:
     async def settle(self, factor: float) -> None:
         """Decide and act once; a kill starts it again."""
         self.board.take_factor(factor, self.clock.now)
+        past = {owner: replace(each, at=self.clock.now) for owner, each in self.past_budget.items()}
+        self.board.update(lambda memory: replace(memory, budgets=past))
         try:
             await self.throttle.settle()
         except Killed:

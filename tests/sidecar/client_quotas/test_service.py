@@ -11,6 +11,7 @@ from sidecar.quotas.entities import DEFAULT, Entity
 from sidecar.quotas.kept_originals import is_record
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.memory import BudgetThrottle
 from sidecar.throttle.quota_steps import is_rung
 from sidecar.throttle.rules import Rules
 from tests.sidecar.client_quotas.build import FLOOR, KEY, FakeKafka, Sidecar
@@ -220,7 +221,11 @@ async def test_in_the_end_every_quota_is_as_it_was(seed: int) -> None:
     cluster = kafka()
     expected = deepcopy(BEFORE)
     sidecars = [Sidecar(cluster, clock) for _ in range(2)]
+    of_budgets = random.Random(seed + 1_000_000)
     for _ in range(rnd.randrange(5, 25)):
+        owner = BudgetThrottle(of_budgets.choice([0.0, 0.5]), (), 0.0, ("alice", "carol"))
+        for each in sidecars:
+            each.past_budget = {"owner": owner} if of_budgets.random() < 0.5 else {}
         factor = rnd.choice([0.0, 0.0, 0.3, 1.0])
         cluster.is_down = rnd.random() < 0.1
         if rnd.random() < 0.4:
@@ -234,6 +239,8 @@ async def test_in_the_end_every_quota_is_as_it_was(seed: int) -> None:
             expected[ALICE][KEY] = cluster.quotas[ALICE][KEY] = value
         await sidecars[0].run(factor, rnd.choice([2.0, 8.0, 40.0]), *sidecars[1:])
     cluster.is_down, cluster.kill_after = False, None
+    for each in sidecars:
+        each.past_budget = {}
     await sidecars[0].run(1.0, RELEASED_S + 60.0, *sidecars[1:])
     assert expected == cluster.quotas
 

@@ -10,7 +10,7 @@ from sidecar.status.headline import Headline, ToDo, Until, headline, in_short
 from sidecar.status.moments import Moment, Now, span
 from sidecar.throttle.decision import Disabled, Shadow, VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
-from sidecar.throttle.memory import Contents, Override
+from sidecar.throttle.memory import BudgetThrottle, Contents, Override
 from sidecar.throttle.readers import ReaderCounts
 from sidecar.throttle.rules import Rules
 from sidecar.throttle.slope import SlopeRules
@@ -394,6 +394,17 @@ def test_client_quotas_throttle_only_what_is_lowered() -> None:
     assert at_stop_line.sentence.startswith("Producers are throttled: ")
     released = head([*full, free(2, 120.0, 50)], counts=ReaderCounts(0, 0, "client-quotas", 1))
     assert released.sentence.endswith(" 1 produce quota still rises to its original.")
+
+
+def test_quotas_that_a_budget_lowers_are_no_throttle_for_all() -> None:
+    """The volume has space, and they do not rise."""
+    board = Board(VolumeLimit(Rules(LIMIT, VALIDITY_S), 1.0), FakeClock())
+    board.observe(free(2, 0.0, 50))
+    past = {"etl": BudgetThrottle(0.0, ("t",), 0.0, ("loader",))}
+    board.update(lambda memory: replace(memory, budgets=past))
+    counts = ReaderCounts(0, 0, "client-quotas", 1)
+    shown = headline(board.snapshot, counts, Now(0.0, wall))
+    assert shown.sentence.endswith(" 1 produce quota is lowered for storage budgets.")
 
 
 def test_without_an_enforcement_nobody_is_throttled() -> None:
