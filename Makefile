@@ -176,7 +176,7 @@ mutate: $(INSTALLED)
 # SEEDS=7, HOURS=24, SPACING=30 seconds between faults, BROKERS=50; docs/reliability.md says what holds.
 simulate: $(INSTALLED)
 	$(BIN)/python -m tests.simulation $(if $(SEEDS),--seeds $(SEEDS)) $(if $(HOURS),--hours $(HOURS)) \
-	    $(if $(SPACING),--spacing $(SPACING)) $(if $(BROKERS),--brokers $(BROKERS))
+	    $(if $(SPACING),--spacing $(SPACING)) $(if $(BROKERS),--brokers $(BROKERS)) $(if $(RELIEF),--relief)
 
 # Chooses seeds of SEEDS=1-2000, and writes tests/simulation/reached.toml; 1 when a recorded situation is lost.
 situations: $(INSTALLED)

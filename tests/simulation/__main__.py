@@ -26,9 +26,10 @@ def main() -> int:
     parser.add_argument("--spacing", type=float, default=30.0, help="mean seconds between faults")
     cores = len(os.sched_getaffinity(0))
     parser.add_argument("--jobs", type=int, default=cores, help="how many seeds at once")
+    parser.add_argument("--relief", action="store_true", help="sidecars make room in topics")
     options = parser.parse_args()
     plans = [
-        Plan(seed, options.hours * 3600.0, options.brokers, options.spacing)
+        Plan(seed, options.hours * 3600.0, options.brokers, options.spacing, relief=options.relief)
         for seed in seeds_of(options.seeds)
     ]
     failed = 0

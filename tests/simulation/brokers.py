@@ -69,6 +69,7 @@ class SimulatedBroker(FakeBroker):
         served: who asked for its log dirs, and what it was last answered, unless that is forgotten.
         answered_s: likewise, and when that was; nobody forgets it.
         answered: its last answers to anybody, oldest first.
+        asking: who sent the request that it answers.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class SimulatedBroker(FakeBroker):
         self.served: dict[str, Served] = {}
         self.answered_s: dict[str, float] = {}
         self.answered: deque[Served] = deque(maxlen=_ANSWERS)
+        self.asking = ""
         self._forms: dict[tuple[object, ...], bytes] = {}
         self._network = network
 
@@ -136,6 +138,9 @@ class SimulatedBroker(FakeBroker):
         self.requests.clear()
         if request.api_key == DESCRIBE_LOG_DIRS:
             polls = request.body.endswith(_NO_TOPICS)
+            answer = self.cluster.answerers.get(DESCRIBE_LOG_DIRS)
+            if not polls and answer is not None:
+                return answer(self, request)
             return self._log_dirs(request.api_version, () if polls else ("any",))
         return super().answer(request)
 
@@ -221,6 +226,7 @@ class OrderedConnection(FakeConnection):
             self._of.served[peer.name] = Served(now_s, available, offline)
             self._of.answered_s[peer.name] = now_s
             self._of.answered.append(self._of.served[peer.name])
+        self._of.asking = peer.name
         self._of.twist = None if spoil is None else lambda _, __, sent: spoil(sent)
         super()._handle(self._waiting[0])
         self._waiting.popleft()

@@ -19,9 +19,11 @@ class SimulatedDisk:
         is_full: whether writes fail.
         hangs: whether nothing ends that is begun.
         files: by path.
+        journals: the real folder of what is appended to.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, journals: Path) -> None:
+        self.journals = journals
         self.is_full = False
         self.hangs = False
         self._waiting: list[Callable[[], object]] = []
@@ -38,15 +40,25 @@ class SimulatedDisk:
 
     def replace(self, path: Path, content: bytes) -> None:
         """See ``Disk``."""
+        self.check()
+        self.files[path] = content
+
+    def check(self) -> None:
+        """Fails or hangs like a write."""
         if self.hangs:
             raise HangsError(self._waiting)
         if self.is_full:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        self.files[path] = content
 
     def rename(self, path: Path, to: Path) -> None:
         """See ``Disk``."""
         self.files[to] = self.files.pop(path)
+
+    def clear(self) -> None:
+        """Another disk has nothing on it."""
+        self.files.clear()
+        for path in self.journals.glob("*"):
+            path.unlink()
 
     def mend(self) -> None:
         """What hangs goes on."""
@@ -57,4 +69,6 @@ class SimulatedDisk:
 
     def damage(self) -> None:
         """Cuts every file in the middle."""
+        for path in self.journals.glob("*"):
+            os.truncate(path, path.stat().st_size // 2)
         self.files = {path: content[: len(content) // 2] for path, content in self.files.items()}

@@ -275,7 +275,7 @@ class Injector:
 
     def _replace_sidecar(self, fault: Fault) -> End:
         """It starts again on another machine, where nothing is kept."""
-        self._world.sidecars[fault.target].disk.files.clear()
+        self._world.sidecars[fault.target].disk.clear()
         return self._kill_sidecar(fault)
 
     def _cut(self, fault: Fault, *others: str) -> End:

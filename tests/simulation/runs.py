@@ -99,5 +99,5 @@ def explanation(plan: Plan, report: Report) -> Iterator[str]:
     yield from (f"    {event}" for event in report.events)
     yield (
         f"  repeat: make simulate SEEDS={plan.seed} HOURS={plan.duration_s / 3600:g} "
-        f"SPACING={plan.spacing_s:g} BROKERS={plan.brokers}"
+        f"SPACING={plan.spacing_s:g} BROKERS={plan.brokers}{' RELIEF=1' if plan.relief else ''}"
     )

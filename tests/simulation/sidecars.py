@@ -55,8 +55,8 @@ class SimulatedSidecar:
     ) -> None:
         self.number = number
         self.address = HostPort("127.0.0.1", FIRST_PORT + number)
-        self.disk = SimulatedDisk()
         self._secrets = secrets / str(number)
+        self.disk = SimulatedDisk(self._secrets / "relief")
         self._generation = 0
         self.rotate("first")
         self.process = Process(self.name)
@@ -77,6 +77,9 @@ class SimulatedSidecar:
             "SIDECAR_KAFKA_ADMIN_SASL_USERNAME": self.user,
             "SIDECAR_KAFKA_ADMIN_SASL_PASSWORD_FILE": str(self._secrets / "password"),
         }
+        if "SIDECAR_RELIEF_FILE" in environ:
+            # The folder of its journal is a real one.
+            self._environ["SIDECAR_STATE_FILE"] = str(self._secrets / "state.json")
         self._network = network
         self._chance = chance
         self._stop = asyncio.Event()

@@ -43,3 +43,10 @@ def test_what_must_hold_holds() -> None:
     had been set back.
     """
     simulate("--seeds", "1,68204937", "--hours", "0.1", "--spacing", "30", "--jobs", "1")
+
+
+@pytest.mark.slow
+def test_sidecars_make_room() -> None:
+    """And no claim about a deletion breaks."""
+    found = simulate("--seeds", "3", "--hours", "0.05", "--relief", "--jobs", "1")
+    assert re.search("'DeleteRecords': [1-9]", found)

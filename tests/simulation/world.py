@@ -29,6 +29,7 @@ import random
 import tempfile
 from collections import deque
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -56,6 +57,7 @@ from tests.simulation.refusals import Refusal
 from tests.simulation.sidecars import FIRST_PORT as SIDECAR_PORT
 from tests.simulation.sidecars import SimulatedSidecar
 from tests.simulation.situations import Reached
+from tests.simulation.topics import SimulatedTopics
 from tests.simulation.turns import Turns
 from tests.simulation.volumes import Volume
 from tests.support.fake_broker import FakeCluster, encode
@@ -116,6 +118,7 @@ class Plan:
         spacing_s: the mean time between two faults.
         faults: in place of the seed's own; None: the seed's own.
         calms: whether the world goes on until all is well again.
+        relief: whether sidecars make room.
     """
 
     seed: int
@@ -124,6 +127,7 @@ class Plan:
     spacing_s: float = 60.0
     faults: Sequence[Fault] | None = None
     calms: bool = True
+    relief: bool = False
 
     def schedule(self) -> Sequence[Fault]:
         """The faults."""
@@ -262,6 +266,7 @@ class World:
         claims: what must hold.
         reached: which situations it reaches.
         recorder: records what the auditor judges.
+        topics: what sidecars make room in; None in a world without relief.
     """
 
     def __init__(self, plan: Plan, loop: VirtualLoop) -> None:
@@ -327,6 +332,7 @@ class World:
             environ["SIDECAR_THROTTLE_HORIZON"] = f"PT{horizon_s:.0f}S"
         if margin_bytes:
             environ["SIDECAR_STORAGE_RELEASE_MARGIN_BYTES"] = str(margin_bytes)
+        self.topics = SimulatedTopics(self, largest) if plan.relief else None
         self.has_slope = soft_limit is not None
         self.has_observers = False
         # Of a chance of its own: what a seed drew before peers were simulated stays as it was.
@@ -339,6 +345,8 @@ class World:
             if count is not None:
                 environ["SIDECAR_OBSERVERS"] = str(count)
         self._secrets = tempfile.TemporaryDirectory(prefix="simulation-")
+        if self.topics is not None:
+            environ |= self.topics.environ(Path(self._secrets.name))
         self.sidecars = {
             number: SimulatedSidecar(
                 number,
@@ -404,13 +412,15 @@ class World:
         root.propagate = False
         self.loop.set_exception_handler(lambda _, context: self.claims.unhandled(context))
         try:
-            await self._run()
+            with nullcontext() if self.topics is None else self.topics.patched():
+                await self._run()
         finally:
             root.removeHandler(handler)
             root.setLevel(level)
             root.propagate = propagates
             self.discard()
-        figures = self.claims.figures()
+        counted = {} if self.topics is None else self.topics.figures
+        figures = {**self.claims.figures(), **counted}
         return Report(
             self.claims.violations,
             [*self._events],
@@ -434,6 +444,7 @@ class World:
                 ("recorder", self.recorder.run()),
                 *((f"client {each.number}", self._produce(each)) for each in self.clients),
                 *self._retaining(),
+                *([] if self.topics is None else [("topics", self.topics.run())]),
             )
         ]
         injector = Injector(self, self.plan.schedule())
@@ -455,6 +466,8 @@ class World:
         """The second phase: no fault is left, space is free, and all must be well soon."""
         self.note("faults have ended")
         await self.claims.calm()
+        if self.topics is not None:
+            self.topics.ended()
 
     async def _stop(self) -> None:
         for sidecar in self.sidecars.values():
@@ -487,7 +500,7 @@ class World:
         """An operator frees space on every volume."""
         for volume in self.volumes():
             half = volume.total_bytes // 2
-            volume.free(max(0, volume.used_bytes - half), self.now())
+            self._retain_less(volume, max(0, volume.used_bytes - half))
         for partition in self.partitions:
             partition.behind.clear()
         full, self._full = self._full, []
@@ -499,6 +512,12 @@ class World:
             else:
                 self.claims.undisturb(broker.name)
                 self.boot(broker)
+
+    def _retain_less(self, volume: Volume, count: int) -> None:
+        """The oldest bytes on a volume are removed."""
+        volume.free(count, self.now())
+        if self.topics is not None:
+            self.topics.retained(volume, count)
 
     def online(self, volume: Volume) -> None:
         """A log dir is well again, unless its volume is full."""
@@ -574,6 +593,8 @@ class World:
         """A broker of another cluster, with the same node id, credentials and address."""
         cluster = FakeCluster(users=self.passwords, cluster_id=_ANOTHER_CLUSTER)
         cluster.answer(DESCRIBE_CLIENT_QUOTAS_KEY, 1, lambda *_: _NO_QUOTAS)
+        if self.topics is not None:
+            self.topics.of(cluster)
         volume = Volume("/var/lib/another", broker.volumes[0].total_bytes, 0, broker.number)
         stranger = SimulatedBroker(broker.number, cluster, self.network, [volume], broker.service_s)
         stranger.broker_id = broker.broker_id
@@ -600,6 +621,8 @@ class World:
             if partition.leader == away_from and others:
                 partition.leader = others[index % len(others)]
                 self.note(f"broker {partition.leader} leads partition {index}")
+                if self.topics is not None:
+                    self.topics.moved(index)
 
     def boot(self, broker: SimulatedBroker) -> None:
         """A broker starts, with its callback; not on a full volume, nor at an address in use."""
@@ -714,6 +737,8 @@ class World:
                 continue
             self._append_to(broker, volume, count, self.claims.cause(client, leader, volume))
         client.wrote()
+        if self.topics is not None:
+            self.topics.wrote(client.partition, count)
         if leader.number not in self.callbacks:
             return 0.0
         self.claims.landed(client, leader)
@@ -737,6 +762,8 @@ class World:
         if not self._lagging[broker.number]:
             then = {key: each.fenced for key, each in self.cluster.brokers.items()}
             broker.list_of_then = then
+            if self.topics is not None:
+                self.topics.lags(broker)
         self._lagging[broker.number].add(why)
 
     def catch_up(self, broker: SimulatedBroker, why: str) -> None:
@@ -746,6 +773,8 @@ class World:
         self._lagging[broker.number].remove(why)
         if not self._lagging[broker.number]:
             broker.list_of_then = None
+            if self.topics is not None:
+                self.topics.catches_up(broker)
             self.cluster.forget_answers()
 
     def elect(self, number: int) -> None:
@@ -861,7 +890,7 @@ class World:
                 count = volume.used_bytes - int(share * volume.total_bytes)
                 if count > 0 and broker.is_running and not volume.is_offline:
                     self.note(f"{broker.name} deletes {count} bytes that are not retained")
-                    volume.free(count, self.now())
+                    self._retain_less(volume, count)
             await asyncio.sleep(interval_s)
 
 

@@ -4,8 +4,7 @@
 group etl has committed 700.
 """
 
-import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +16,6 @@ from sidecar.kafka.cluster_messages import DESCRIBE_LOG_DIRS_KEY
 from sidecar.kafka.config_messages import DESCRIBE_CONFIGS_KEY
 from sidecar.kafka.expendable import Examined, ExpendableTopics, Look, Seen
 from sidecar.kafka.group_commits import COORDINATED_S
-from sidecar.kafka.producer_messages import METADATA_KEY
 from sidecar.kafka.relief_messages import (
     DELETE_RECORDS_KEY,
     DESCRIBE_SHARE_GROUP_OFFSETS_KEY,
@@ -32,19 +30,18 @@ from sidecar.volumes import Failure
 from tests.sidecar.kafka.kio_codec import kio_answer
 from tests.sidecar.kafka.servers import PATIENCE_S, Clock, admin, bootstrap
 from tests.support.fake_broker import FakeBroker, FakeCluster, FakeRequest
+from tests.support.fake_topics import OK, TOPIC_ID, FakeDir, FakePartition, FakeTopics
 from tests.support.virtual_time import VIRTUAL_TIME
 
 pytestmark = [VIRTUAL_TIME, pytest.mark.usefixtures("nothing_left_open")]
 
 LOGS: Partition = ("logs", 0)
-TOPIC_ID = uuid.UUID(int=7)
-OK = ErrorCode.none
 OFFSETS = "__consumer_offsets"
 CLASSES = (ReliefClass(("l*",), keep_s=1.0),)
 
 
 @dataclass
-class Kafka:
+class Kafka(FakeTopics):
     """What the brokers answer.
 
     Attributes:
@@ -72,143 +69,43 @@ class Kafka:
     deleted: list[tuple[int, int]] = field(default_factory=list)
 
     def of(self, cluster: FakeCluster) -> FakeCluster:
-        for key, version, answer in (
-            (METADATA_KEY, 12, self._metadata),
-            (LIST_OFFSETS_KEY, 6, self._offsets),
-            (DESCRIBE_LOG_DIRS_KEY, 4, self._sizes),
-            (DESCRIBE_CONFIGS_KEY, 4, self._configs),
-            (LIST_GROUPS_KEY, 5, self._groups),
-            (OFFSET_FETCH_KEY, 8, self._fetch),
-            (DESCRIBE_SHARE_GROUP_OFFSETS_KEY, 0, self._share),
-            (DELETE_RECORDS_KEY, 2, self._delete),
-        ):
-            cluster.answer(key, version, answer)
-        return cluster
+        super().of(cluster).answer(DESCRIBE_LOG_DIRS_KEY, 4, self.sizes)
+        return cluster.answer(DESCRIBE_SHARE_GROUP_OFFSETS_KEY, 0, self._share)
 
     def _error(self, key: int) -> ErrorCode:
         return self.errors.get(key, OK)
 
-    def _metadata(self, broker: FakeBroker, request: FakeRequest) -> bytes:
-        named = request.decoded.topics
-        names = ["logs", "orders"] if named is None else [topic.name for topic in named]
-        brokers = [
-            {"node_id": each.broker_id, "host": "127.0.0.1", "port": each.port, "rack": None}
-            for each in broker.cluster.brokers.values()
-        ]
-        topics = [self._topic(name) for name in names]
-        fields = {"brokers": brokers, "cluster_id": "fake-cluster", "controller_id": 0}
-        return kio_answer(METADATA_KEY, 12, **fields, topics=topics)
+    def topics(self, broker: FakeBroker) -> Mapping[str, Sequence[FakePartition]]:
+        of = {"logs": [FakePartition(1, 4, (1, 0))], "orders": [FakePartition(1, 4, (1, 0))]}
+        offsets = () if self.coordinator is None else [FakePartition(self.coordinator, 4, (1, 0))]
+        return {**of, OFFSETS: offsets} if offsets else of
 
-    def _topic(self, name: str) -> dict[str, Any]:
-        leader = self.coordinator if name == OFFSETS else 1
-        partition = {
-            "error_code": OK,
-            "partition_index": 0,
-            "leader_id": leader,
-            "leader_epoch": 4,
-            "replica_nodes": (1, 0),
-            "isr_nodes": (1, 0),
-            "offline_replicas": (),
-        }
-        return {
-            "error_code": ErrorCode.unknown_topic_or_partition if leader is None else OK,
-            "name": name,
-            "topic_id": TOPIC_ID,
-            "is_internal": name == OFFSETS,
-            "partitions": [] if leader is None else [partition],
-            "topic_authorized_operations": self.rights,
-        }
-
-    def _offsets(self, broker: FakeBroker, request: FakeRequest) -> bytes:
-        ((topic),) = request.decoded.topics
-        (partition,) = topic.partitions
-        assert (1, "logs", 4) == (broker.broker_id, topic.name, partition.current_leader_epoch)
+    def offset(
+        self, broker: FakeBroker, key: Partition, epoch: int, timestamp: int
+    ) -> tuple[ErrorCode, int]:
+        assert (1, LOGS, 4) == (broker.broker_id, key, epoch)
         offsets = {-1: 900, -2: 100, 5000: 650, 9000: -1}
-        found = {
-            "partition_index": 0,
-            "error_code": self._error(LIST_OFFSETS_KEY),
-            "timestamp": -1,
-            "offset": offsets[partition.timestamp],
-            "leader_epoch": 4,
-        }
-        return kio_answer(LIST_OFFSETS_KEY, 6, topics=[{"name": "logs", "partitions": [found]}])
+        return self._error(LIST_OFFSETS_KEY), offsets[timestamp]
 
-    def _sizes(self, broker: FakeBroker, request: FakeRequest) -> bytes:
-        assert [("logs", (0,))] == [
-            (each.topic, each.partitions) for each in request.decoded.topics
-        ]
-        sizes = [(2000 + broker.broker_id, False), (55, True)]
-        replicas = [
-            {"partition_index": 0, "partition_size": size, "offset_lag": 0, "is_future_key": future}
-            for size, future in sizes
-        ]
-        log_dir = {
-            "error_code": OK,
-            "log_dir": "/d",
-            "topics": [{"name": "logs", "partitions": replicas}],
-            "total_bytes": 1,
-            "usable_bytes": 1,
-        }
-        return kio_answer(DESCRIBE_LOG_DIRS_KEY, 4, error_code=OK, results=[log_dir])
+    def log_dirs(
+        self, broker: FakeBroker, asked: Sequence[tuple[str, Sequence[int]]] | None
+    ) -> Iterable[FakeDir]:
+        assert [("logs", (0,))] == asked
+        yield FakeDir(0, "/d", 1, 1, [(LOGS, 2000 + broker.broker_id, False), (LOGS, 55, True)])
 
-    def _configs(self, _: FakeBroker, request: FakeRequest) -> bytes:
-        assert ["logs"] == [each.resource_name for each in request.decoded.resources]
-        configs: list[dict[str, Any]] = [
-            {
-                "name": name,
-                "value": value,
-                "read_only": False,
-                "config_source": 1,
-                "is_sensitive": False,
-                "synonyms": [],
-                "config_type": 1,
-                "documentation": None,
-            }
-            for name, value in self.configs.items()
-        ]
-        result = {
-            "error_code": self._error(DESCRIBE_CONFIGS_KEY),
-            "error_message": None,
-            "resource_type": 2,
-            "resource_name": "logs",
-            "configs": configs,
-        }
-        return kio_answer(DESCRIBE_CONFIGS_KEY, 4, results=[result])
+    def config(self, topic: str) -> tuple[ErrorCode, Mapping[str, str]]:
+        assert "logs" == topic
+        return self._error(DESCRIBE_CONFIGS_KEY), self.configs
 
-    def _groups(self, broker: FakeBroker, _: FakeRequest) -> bytes:
-        names = ("group_id", "protocol_type", "group_state", "group_type")
-        groups = [
-            dict(zip(names, each, strict=True)) for each in self.groups.get(broker.broker_id, [])
-        ]
-        return kio_answer(
-            LIST_GROUPS_KEY, 5, error_code=self._error(LIST_GROUPS_KEY), groups=groups
-        )
+    def groups_of(
+        self, broker: FakeBroker
+    ) -> tuple[ErrorCode, Iterable[tuple[str, str, str, str]]]:
+        return self._error(LIST_GROUPS_KEY), self.groups.get(broker.broker_id, [])
 
-    def _fetch(self, _: FakeBroker, request: FakeRequest) -> bytes:
-        groups = [
-            {
-                "group_id": each.group_id,
-                "topics": [
-                    {
-                        "name": topic,
-                        "partitions": [
-                            {
-                                "partition_index": index,
-                                "committed_offset": offset,
-                                "committed_leader_epoch": -1,
-                                "metadata": "",
-                                "error_code": OK,
-                            }
-                            for index, offset in offsets.items()
-                        ],
-                    }
-                    for topic, offsets in self.commits.get(each.group_id, {}).items()
-                ],
-                "error_code": self._error(OFFSET_FETCH_KEY),
-            }
-            for each in request.decoded.groups
-        ]
-        return kio_answer(OFFSET_FETCH_KEY, 8, groups=groups)
+    def commits_of(
+        self, broker: FakeBroker, group: str
+    ) -> tuple[ErrorCode, Mapping[str, Mapping[int, int]]]:
+        return self._error(OFFSET_FETCH_KEY), self.commits.get(group, {})
 
     def _share(self, _: FakeBroker, request: FakeRequest) -> bytes:
         partition = {
@@ -223,16 +120,12 @@ class Kafka:
         group = {"group_id": name, "topics": [topic], "error_code": OK, "error_message": None}
         return kio_answer(DESCRIBE_SHARE_GROUP_OFFSETS_KEY, 0, groups=[group])
 
-    def _delete(self, broker: FakeBroker, request: FakeRequest) -> bytes:
-        ((topic),) = request.decoded.topics
-        (partition,) = topic.partitions
-        self.deleted.append((broker.broker_id, partition.offset))
-        found = {
-            "partition_index": 0,
-            "low_watermark": partition.offset,
-            "error_code": self._error(DELETE_RECORDS_KEY),
-        }
-        return kio_answer(DELETE_RECORDS_KEY, 2, topics=[{"name": "logs", "partitions": [found]}])
+    def delete(
+        self, broker: FakeBroker, offsets: Mapping[Partition, int]
+    ) -> Mapping[Partition, tuple[ErrorCode, int]]:
+        ((key, offset),) = offsets.items()
+        self.deleted.append((broker.broker_id, offset))
+        return {key: (self._error(DELETE_RECORDS_KEY), offset)}
 
 
 @asynccontextmanager
@@ -285,7 +178,10 @@ async def test_what_limits_deletions(clock: Clock) -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"groups": {0: [("new", "consumer", "Stable", "")]}}, "group new has members, but no"),
+        (
+            {"groups": {0: [("new", "consumer", "Stable", "")]}},
+            "group new has members, but no",
+        ),
         ({"errors": {LIST_GROUPS_KEY: ErrorCode.coordinator_load_in_progress}}, "broker 0: ListG"),
         ({"errors": {OFFSET_FETCH_KEY: ErrorCode.group_authorization_failed}}, "it needs DESCRIBE"),
         ({"coordinator": 9}, "partition 0 of __consumer_offsets has no leader"),

@@ -1,13 +1,11 @@
 """A cluster in memory that fills, and sidecars that make room there; a test moves the clock.
 
-Records differ in size by a factor of a thousand. Segments roll, and are removed as Kafka does: at
-each check, whole ones below the first offset, never the last one; their space is free later. Each
-deletion is checked against the records themselves.
+Records differ in size by a factor of a thousand. Segments are removed at each check; their space is
+free later. Each deletion is checked against the records themselves.
 """
 
 import random
 import tomllib
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,8 +25,8 @@ from sidecar.throttle.relief import NOTHING, ReliefClass, class_of
 from sidecar.throttle.rules import Rules
 from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.throttle.build import FakeClock, reading, whole
+from tests.support.partition_log import MB, Log
 
-MB = 1_000_000
 TOTAL = 4000 * MB
 LIMIT = 300 * MB
 SEGMENT = 20 * MB
@@ -50,70 +48,6 @@ CLASSES = ClassesFile(Path()).parse(tomllib.loads(DECLARED))
 
 class Killed(BaseException):
     """The sidecar is killed."""
-
-
-@dataclass
-class Log:
-    """A partition: batches of equal records, each with first offset, bytes and time.
-
-    Attributes:
-        rate: what is written, bytes/s.
-        replicas: its brokers; the first one leads.
-    """
-
-    rate: float
-    replicas: list[int]
-    offsets: list[int] = field(default_factory=lambda: [0])
-    sizes: list[int] = field(default_factory=list)
-    times: list[float] = field(default_factory=list)
-    segments: list[list[int]] = field(default_factory=lambda: [[0, 0]])
-    start: int = 0
-    epoch: int = 1
-
-    @property
-    def end(self) -> int:
-        return self.offsets[-1]
-
-    @property
-    def size(self) -> int:
-        return sum(size for _, size in self.segments)
-
-    def write(self, count: int, nbytes: int, now: float) -> None:
-        if self.segments[-1][1] >= SEGMENT:
-            self.segments.append([self.end, 0])
-        self.segments[-1][1] += nbytes
-        self.offsets.append(self.end + count)
-        self.sizes.append(nbytes)
-        self.times.append(now)
-
-    def bytes_from(self, offset: int) -> float:
-        """The bytes at or above an offset."""
-        at = bisect_left(self.offsets, offset)
-        whole_batches = sum(self.sizes[at:])
-        if at == 0 or self.offsets[at] == offset:
-            return whole_batches
-        first, after = self.offsets[at - 1], self.offsets[at]
-        return whole_batches + self.sizes[at - 1] * (after - offset) / (after - first)
-
-    def young_from(self, at: float) -> int:
-        """The first record that is not older."""
-        return self.offsets[bisect_left(self.times, at)]
-
-    def truncate(self, batches: int) -> None:
-        """Lose the newest batches, as an unclean election does."""
-        for _ in range(min(batches, len(self.sizes) - 1)):
-            if self.segments[-1][1] < self.sizes[-1] or self.offsets[-2] <= self.start:
-                return
-            self.segments[-1][1] -= self.sizes.pop()
-            self.times.pop()
-            self.offsets.pop()
-
-    def removed(self) -> int:
-        """Remove the segments below the first offset; their bytes."""
-        freed = 0
-        while len(self.segments) > 1 and self.segments[1][0] <= self.start:
-            freed += self.segments.pop(0)[1]
-        return freed
 
 
 @dataclass
@@ -292,17 +226,11 @@ class World:
 
     def _check(self, key: Partition, offset: int) -> None:
         """What must be true of every deletion, whatever fails."""
-        log = self.logs[key]
-        of = class_of(key[0], CLASSES)
-        assert of is not None, f"{key} is not declared"
+        log, of = self.logs[key], class_of(key[0], CLASSES)
         assert offset <= log.end
-        if of.keep_bytes is not None:
-            assert log.bytes_from(offset) >= of.keep_bytes, f"{key} has less than its floor"
-        if of.keep_s is not None:
-            assert offset <= log.young_from(self.clock.now - of.keep_s), f"{key} has young records"
-        if not of.ignores_groups:
-            for group, offsets in self.committed.items():
-                assert offset <= offsets[key], f"{group} has not read {key}"
+        counts = of is not None and not of.ignores_groups
+        commits = {group: read[key] for group, read in self.committed.items() if counts}
+        assert "" == log.wrong(offset, of, self.clock.now, commits), key
 
 
 class KilledJournal(Journal):

@@ -10,7 +10,6 @@ from sidecar.throttle.relief import MOST_IN_VAIN
 from tests.sidecar.relief.scripted import (
     DECLARED,
     LIMIT,
-    MB,
     SEGMENT,
     SETTLE_S,
     STEP,
@@ -19,6 +18,7 @@ from tests.sidecar.relief.scripted import (
     run,
     started,
 )
+from tests.support.partition_log import MB
 
 HOURS = float(os.environ.get("RELIEF_HOURS", "0.15"))
 SEEDS = range(int(os.environ.get("RELIEF_SEEDS", "20")))
