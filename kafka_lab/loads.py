@@ -3,7 +3,7 @@
 The topic of the last broker belongs to the tenant etl and fills a volume if it retains everything.
 The topics of the other brokers retain little. Another tenant, web, writes to the other volume of
 the last broker. A third tenant sends more to the first broker than its producer_byte_rate allows.
-Tenants are identified by their client-ids.
+Tenants are identified by their client-ids, and those that fill volumes also log in.
 
 Example: ``async with loads(cluster) as running: running[0].rate()`` is about 4e6.
 """
@@ -15,6 +15,7 @@ from typing import Final
 
 from kafka_lab.admin import Admin
 from kafka_lab.cluster import Cluster
+from kafka_lab.listeners import Listener
 from kafka_lab.traffic import Traffic
 from sidecar.errors import ClusterError
 from sidecar.kafka.client_quotas import alter_client_quotas
@@ -25,6 +26,7 @@ FILL_BYTES_PER_S: Final = 9e6
 FILLER: Final = "etl"
 OTHER: Final = "web"
 OTHER_BYTES_PER_S: Final = 2e6
+LOGS: Final = "logs"
 TENANT: Final = "tenant"
 TENANT_QUOTA: Final = 1e6
 TENANT_BYTES_PER_S: Final = 2e6
@@ -37,6 +39,11 @@ LITTLE_BYTES: Final = 4 << 20
 
 MUCH_BYTES: Final = 64 << 20
 """Bytes with which a volume is soon full again: 9 MB arrive each second until retention runs."""
+
+LOGINS: Final = Listener(
+    "LOGINS", "SASL_PLAINTEXT", "PLAIN", dict.fromkeys((FILLER, OTHER, LOGS), "demo")
+)
+"""Where tenants log in, so that the request log says who writes."""
 
 _QUEUE_KBYTES: Final = 1024
 """Small, so that queued records are sent within seconds after a release, even during a ramp."""
@@ -116,15 +123,27 @@ async def loads(cluster: Cluster) -> AsyncIterator[tuple[Load, ...]]:
     async with AsyncExitStack() as stack:
         running = []
         for each in producers:
-            traffic = Traffic(
-                cluster.bootstrap,
-                each.topic,
-                bytes_per_s=each.bytes_per_s,
-                config={"client.id": each.client_id, "queue.buffering.max.kbytes": _QUEUE_KBYTES},
-            )
+            traffic = produce(cluster, each.topic, each.client_id, each.bytes_per_s)
             await stack.enter_async_context(traffic)
             running.append(Load(each.name, each.bytes_per_s, each.quota, traffic))
         yield tuple(running)
+
+
+def produce(
+    cluster: Cluster, topic: str, client_id: str, bytes_per_s: float, partition: int = 0
+) -> Traffic:
+    """Return a producer to a partition, which logs in if it can; it is not started."""
+    config = {"client.id": client_id, "queue.buffering.max.kbytes": _QUEUE_KBYTES}
+    bootstrap = cluster.bootstrap
+    if client_id in LOGINS.users:
+        bootstrap = cluster.bootstrap_of(LOGINS.name)
+        config |= {
+            "security.protocol": LOGINS.protocol,
+            "sasl.mechanism": LOGINS.mechanism or "",
+            "sasl.username": client_id,
+            "sasl.password": LOGINS.users[client_id],
+        }
+    return Traffic(bootstrap, topic, bytes_per_s=bytes_per_s, partitions=[partition], config=config)
 
 
 async def _set_quota(cluster: Cluster) -> None:

@@ -5,13 +5,13 @@ factor falls at every sidecar, and the brokers throttle every producer. Then ret
 the factor rises, and the throughput recovers. The same is repeated with the scope of volumes: only
 the tenant that fills the volume is throttled, and another tenant of the same broker is not. A
 tenant with a quota never exceeds it. Times are measured from the moment when the volume's own file
-system crosses the limit, in either direction.
+system crosses the limit, in either direction. ``acts.py`` has further acts.
 
 Example of an observed step: ``Step("factor 0.0 at the sidecar of broker 1", seconds=0.11)``.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,6 +30,7 @@ from kafka_lab.loads import (
     loads,
     retain,
 )
+from kafka_lab.nodes import Broker
 from kafka_lab.series import Series
 from kafka_lab.sidecar_processes import (
     Answer,
@@ -101,6 +102,9 @@ class Scenario:
         sidecars: the running daemons.
         loads: the producers.
         free: available bytes of the fullest volume, over loop seconds.
+        factors: by broker id, the factor that its sidecar published, at each of its answers.
+        captions: sentences on what happens and why, each with its loop seconds.
+        further: more acts, after the others; None for none.
         moments: named times, in loop seconds.
         token_file: the bearer token that sidecars require for changes; None before it is written.
     """
@@ -115,6 +119,9 @@ class Scenario:
     sidecars: tuple[Sidecar, ...] = ()
     loads: tuple[Load, ...] = ()
     free: Series = field(default_factory=Series)
+    factors: dict[int, Series] = field(default_factory=dict)
+    captions: list[tuple[float, str]] = field(default_factory=list)
+    further: "Callable[[Scenario, Cluster], Awaitable[None]] | None" = None
     moments: dict[str, float] = field(default_factory=dict)
     token_file: Path | None = None
 
@@ -122,6 +129,10 @@ class Scenario:
     def complete(self) -> bool:
         """Return whether every step was observed."""
         return bool(self.steps) and all(step.seconds is not None for step in self.steps)
+
+    def say(self, text: str, at: float | None = None) -> None:
+        """Say what happens, at a time in loop seconds; None for now."""
+        self.captions.append((asyncio.get_running_loop().time() if at is None else at, text))
 
     @asynccontextmanager
     async def step(
@@ -156,26 +167,29 @@ async def play(scenario: Scenario, cluster: Cluster) -> None:
     await _choose_limit(scenario, cluster, broker_id)
     async with scenario.step(f"{len(cluster.brokers)} sidecars up, factor 1.0 by observation"):
         scenario.token_file = write_token(cluster)
-        await _start_sidecars(scenario, cluster)
+        await start_observing(scenario, cluster)
     async with (
         deadline(_SCENARIO_TIMEOUT_S, "the scenario did not end"),
         loads(cluster) as scenario.loads,
-        _meanwhile({"volumes": _watch_volumes(scenario, cluster, broker_id)}),
+        meanwhile({"volumes": _watch_volumes(scenario, cluster, broker_id)}),
     ):
-        async with _meanwhile(_readers(scenario)):
+        async with meanwhile(readers(scenario)):
             await _all_are_throttled(scenario, cluster, broker_id)
         title = f"{len(cluster.brokers)} sidecars restarted with SIDECAR_THROTTLE_SCOPE=volume"
         async with scenario.step(title):
             await stop_sidecars(cluster)
-            await _start_sidecars(scenario, cluster, {"SIDECAR_THROTTLE_SCOPE": "volume"})
+            await start_observing(scenario, cluster, {"SIDECAR_THROTTLE_SCOPE": "volume"})
         scenario.moments["scope"] = asyncio.get_running_loop().time()
-        async with _meanwhile(_readers(scenario)):
+        scenario.say("New sidecars: now only those who write to a full volume will be paused.")
+        async with meanwhile(readers(scenario)):
             await _who_fills_it_is_throttled(scenario, cluster, broker_id)
         await _quotas_were_held_to(scenario)
+        if scenario.further is not None:
+            await scenario.further(scenario, cluster)
 
 
 @asynccontextmanager
-async def _meanwhile(watches: Mapping[str, Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
+async def meanwhile(watches: Mapping[str, Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
     """Run watchers, by the names of their tasks, until the end of the block."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(watch, name=name) for name, watch in watches.items()]
@@ -184,9 +198,13 @@ async def _meanwhile(watches: Mapping[str, Coroutine[Any, Any, None]]) -> AsyncI
             task.cancel()
 
 
-async def _start_sidecars(
-    scenario: Scenario, cluster: Cluster, more: Mapping[str, str] | None = None
+async def start_observing(
+    scenario: Scenario,
+    cluster: Cluster,
+    more: Mapping[str, str] | None = None,
+    settings_of: Callable[[Broker], Mapping[str, str]] | None = None,
 ) -> None:
+    """Start sidecars, with more settings; returns when each sees that no volume is full."""
     settings = {
         "SIDECAR_STORAGE_CHECK_INTERVAL": INTERVAL,
         "SIDECAR_STORAGE_CHECK_INTERVAL_MINIMUM": MINIMUM_INTERVAL,
@@ -194,7 +212,7 @@ async def _start_sidecars(
         "SIDECAR_TOKEN_FILE": str(scenario.token_file),
         **(more or {}),
     }
-    scenario.sidecars = await start_sidecars(cluster, settings)
+    scenario.sidecars = await start_sidecars(cluster, settings, settings_of)
     for sidecar in scenario.sidecars:
         await _until_reported(sidecar, "/v1/throttle-factor", _observes_no_violation)
 
@@ -214,14 +232,16 @@ async def _choose_limit(scenario: Scenario, cluster: Cluster, broker_id: int) ->
 
 
 async def _all_are_throttled(scenario: Scenario, cluster: Cluster, broker_id: int) -> None:
-    others = _without_quota(scenario)
+    others = without_quota(scenario)
     rate = f"{sum(load.target for load in others) / 1e6:.0f} MB/s of real messages"
     async with scenario.step(f"{rate} to {len(cluster.brokers)} brokers, at full speed"):
         await until(lambda: all(load.rate() >= BACK_SHARE * load.target for load in others))
+    scenario.say(f"Producers write at full speed. {FILLER} fills a volume of broker {broker_id}.")
     await _limit_is_crossed(
         scenario, cluster, f"broker {broker_id} is filled down to the limit", "limit crossed"
     )
     await _received_everywhere(scenario, 0.0, "the limit being crossed")
+    scenario.say("Every sidecar publishes the factor 0.0: brokers are to pause all producers.")
     await _in_all_metrics(scenario, 0.0)
     for load in others:
         await _seen_since(
@@ -230,17 +250,19 @@ async def _all_are_throttled(scenario: Scenario, cluster: Cluster, broker_id: in
             "the limit being crossed",
             partial(_is_throttled, load),
         )
+    scenario.say("Brokers pause all producers. Only a trickle is written.")
     await _waits_were_reported(scenario, others)
     await _space_is_freed(scenario, cluster, MUCH_BYTES, "space free")
     await _received_everywhere(scenario, 1.0, "the space being free")
     await _in_all_metrics(scenario, 1.0)
     for load in others:
         await _is_back_again(scenario, load)
+    scenario.say("All producers have their full speed again.")
 
 
 async def _who_fills_it_is_throttled(scenario: Scenario, cluster: Cluster, broker_id: int) -> None:
     filler = next(load for load in scenario.loads if FILLER in load.name)
-    others = [load for load in _without_quota(scenario) if load is not filler]
+    others = [load for load in without_quota(scenario) if load is not filler]
     await _limit_is_crossed(
         scenario, cluster, f"broker {broker_id} is filled again, by {FILLER}", "crossed"
     )
@@ -251,13 +273,15 @@ async def _who_fills_it_is_throttled(scenario: Scenario, cluster: Cluster, broke
         partial(_is_throttled, filler),
     )
     await _others_have_their_throughput(scenario, others)
+    scenario.say(f"Only {FILLER} is paused. {OTHER}, on the same broker, writes on.")
     await _space_is_freed(scenario, cluster, LITTLE_BYTES, "free")
     await _is_back_again(scenario, filler)
     # The picture shows this time too.
     await asyncio.sleep(_AFTERWARDS_S)
 
 
-def _without_quota(scenario: Scenario) -> list[Load]:
+def without_quota(scenario: Scenario) -> list[Load]:
+    """Return the producers without a quota, so that only a throttle makes them wait."""
     return [load for load in scenario.loads if load.quota is None]
 
 
@@ -266,6 +290,7 @@ async def _limit_is_crossed(scenario: Scenario, cluster: Cluster, title: str, mo
         await retain(cluster, None)
         await until(lambda: scenario.crossed)
     scenario.moments[moment] = scenario.crossed_at
+    scenario.say("The volume is at its limit.", scenario.crossed_at)
 
 
 async def _space_is_freed(
@@ -275,6 +300,7 @@ async def _space_is_freed(
         await retain(cluster, left_bytes)
         await until(lambda: not scenario.crossed)
     scenario.moments[moment] = scenario.crossed_at
+    scenario.say("Retention has freed space: the volume is above its limit.", scenario.crossed_at)
 
 
 async def _others_have_their_throughput(scenario: Scenario, others: list[Load]) -> None:
@@ -364,7 +390,8 @@ async def _watch_volumes(scenario: Scenario, cluster: Cluster, broker_id: int) -
         await asyncio.sleep(_SAMPLE_S)
 
 
-def _readers(scenario: Scenario) -> dict[str, Coroutine[Any, Any, None]]:
+def readers(scenario: Scenario) -> dict[str, Coroutine[Any, Any, None]]:
+    """Return a watcher for each sidecar that waits for its factor, by the names of their tasks."""
     return {
         f"reader {sidecar.broker_id}": _listen(scenario, sidecar) for sidecar in scenario.sidecars
     }
@@ -381,6 +408,8 @@ async def _listen(scenario: Scenario, sidecar: Sidecar) -> None:
             scenario.received[sidecar.broker_id] = ReceivedFactor(
                 answer.document()["factor"], now()
             )
+        factors = scenario.factors.setdefault(sidecar.broker_id, Series())
+        factors.add(now(), scenario.received[sidecar.broker_id].factor)
 
 
 async def _received_everywhere(scenario: Scenario, factor: float, measured_from: str) -> None:

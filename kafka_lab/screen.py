@@ -1,6 +1,7 @@
 """Draws the demo's scenario: in a terminal while it runs, and as a picture at the end."""
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Group, RenderableType
@@ -19,9 +20,12 @@ _SPARK_S = 1.0
 """The time that a cell of the throughput line represents."""
 
 
-def draw(scenario: Scenario) -> RenderableType:
-    """Return the scenario's present state."""
-    parts: list[RenderableType] = [_steps(scenario)]
+def draw(scenario: Scenario, height: int = 1000) -> RenderableType:
+    """Return the scenario's present state; on a low terminal, the first steps are left out."""
+    below = len(scenario.volumes) + len(scenario.received) + len(scenario.loads) + 4
+    parts: list[RenderableType] = [_steps(scenario.steps[-max(1, height - below) :])]
+    if scenario.captions:
+        parts.append(Text(scenario.captions[-1][1], "bold"))
     if scenario.volumes:
         parts.append(_volumes(scenario))
     if scenario.loads:
@@ -96,9 +100,9 @@ def _overrides(urls: str, token_file: Path | None) -> list[str]:
     return [f"set 0.5 --reason 'to try it' --for PT1M {change}", show, f"clear {change}"]
 
 
-def _steps(scenario: Scenario) -> Table:
+def _steps(steps: Sequence[Step]) -> Table:
     grid = Table.grid(padding=(0, 1))
-    for step in scenario.steps:
+    for step in steps:
         grid.add_row(_mark(step), step.title, _seconds(step))
     return grid
 

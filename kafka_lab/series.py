@@ -4,7 +4,7 @@ Example: the acknowledged bytes are 0 at 10.0 s and 600 at 10.2 s. The rate from
 3,000 bytes/s. From 10.05 to 10.1 s, between two samples, interpolation gives the same rate.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 
 
@@ -50,6 +50,13 @@ class Series:
             return self._values[-1]
         (t0, t1), (v0, v1) = self._times[index - 1 : index + 1], self._values[index - 1 : index + 1]
         return v0 + (v1 - v0) * (at - t0) / (t1 - t0)
+
+    def latest(self, at: float, within_s: float) -> float | None:
+        """Return the last sample's value at a time; None if it is older than ``within_s``."""
+        index = bisect_right(self._times, at) - 1
+        if index < 0 or at - self._times[index] > within_s:
+            return None
+        return self._values[index]
 
     def rate(self, begin: float, end: float) -> float:
         """Return the growth per second from one time to a later one."""

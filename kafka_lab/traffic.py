@@ -35,6 +35,7 @@ class Traffic:
     """A producer that runs from entry to exit of its async context.
 
     Attributes:
+        bytes_per_s: the rate of record values, which may be changed at any time.
         acknowledged_bytes: the bytes of record values that brokers have acknowledged.
         failed_records: the number of dropped records.
         last_failure: why the last of them was dropped, in one line; None without a failure.
@@ -68,7 +69,7 @@ class Traffic:
         self.longest_throttle_s = 0.0
         self.samples = Series()
         self._topic = topic
-        self._bytes_per_s = bytes_per_s
+        self.bytes_per_s = bytes_per_s
         self._value = bytes(record_bytes)
         self._partitions = tuple(partitions)
         self._config: dict[str, Any] = {
@@ -109,7 +110,6 @@ class Traffic:
             raise ClusterError(f"the producer to {self._topic} does not stop")
 
     def _run(self) -> None:
-        seconds_each = len(self._value) / self._bytes_per_s
         due = time.monotonic()
         sent = 0
         sample_at = due
@@ -129,7 +129,7 @@ class Traffic:
                 due = time.monotonic()
                 continue
             sent += 1
-            due += seconds_each
+            due += len(self._value) / self.bytes_per_s
             self._producer.poll(0)
         self.samples.add(time.monotonic(), self.acknowledged_bytes)
         self._producer.purge()

@@ -23,6 +23,7 @@ Examples:
   throttle-sidecar demo
   throttle-sidecar demo --kafka-version 3.9.1
   throttle-sidecar demo --keep
+  throttle-sidecar demo --more --film film.html
 """
 
 
@@ -41,6 +42,16 @@ def _known(_context: click.Context, _option: click.Parameter, begun: str) -> lis
 )
 @click.option("--keep", is_flag=True, help="Keep the cluster running afterwards, until Ctrl-C.")
 @click.option(
+    "--more",
+    is_flag=True,
+    help="Also show who fills a volume, a storage budget and room made: two more minutes.",
+)
+@click.option(
+    "--film",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A file for an HTML page that plays what was measured.",
+)
+@click.option(
     "--svg",
     type=click.Path(dir_okay=False, path_type=Path),
     default=Path("throttle-sidecar-demo.svg"),
@@ -52,7 +63,15 @@ def _known(_context: click.Context, _option: click.Parameter, begun: str) -> lis
     type=click.Path(dir_okay=False, path_type=Path),
     help="The quota callback's jar; by default the jar that is part of this program.",
 )
-def command(kafka_version: str, keep: bool, svg: Path, callback_jar: Path | None) -> None:
+def command(
+    *,
+    kafka_version: str,
+    keep: bool,
+    more: bool,
+    film: Path | None,
+    svg: Path,
+    callback_jar: Path | None,
+) -> None:
     """Start a real Kafka cluster with sidecars and show how brokers obey the factor.
 
     There are three brokers with small volumes and the quota callback, and a sidecar beside each.
@@ -61,23 +80,38 @@ def command(kafka_version: str, keep: bool, svg: Path, callback_jar: Path | None
     of volumes, where only the tenant that fills the volume is throttled. The demo needs a JDK (17
     or 21), and Maven for the first download of Kafka's jars. Only the picture remains afterwards.
     """
-    sys.exit(asyncio.run(_run(kafka_version, keep=keep, svg=svg, callback_jar=callback_jar)))
+    sys.exit(
+        asyncio.run(
+            _run(kafka_version, keep=keep, more=more, film=film, svg=svg, callback_jar=callback_jar)
+        )
+    )
 
 
-async def _run(kafka_version: str, *, keep: bool, svg: Path, callback_jar: Path | None) -> int:
+async def _run(
+    kafka_version: str,
+    *,
+    keep: bool,
+    more: bool,
+    film: Path | None,
+    svg: Path,
+    callback_jar: Path | None,
+) -> int:
     # Imported here, because --help needs none of it.
     from rich.console import Console  # noqa: PLC0415
     from rich.live import Live  # noqa: PLC0415
 
     from kafka_lab import callback  # noqa: PLC0415
+    from kafka_lab.acts import play_more  # noqa: PLC0415
     from kafka_lab.cluster import Cluster  # noqa: PLC0415
+    from kafka_lab.film import film as film_of  # noqa: PLC0415
+    from kafka_lab.loads import LOGINS  # noqa: PLC0415
     from kafka_lab.scenario import Scenario, play  # noqa: PLC0415
     from kafka_lab.screen import addresses, draw, picture, summary  # noqa: PLC0415
     from sidecar.cli.callback.jar import callback_jar as existing_jar  # noqa: PLC0415
 
     jar = existing_jar(callback_jar)
     console = Console()
-    scenario = Scenario()
+    scenario = Scenario(further=play_more if more else None)
     cluster = Cluster(
         environ=os.environ,
         version=kafka_version,
@@ -85,11 +119,20 @@ async def _run(kafka_version: str, *, keep: bool, svg: Path, callback_jar: Path 
         volumes=2,
         volume_bytes=192 << 20,
         broker_jars=[jar],
-        properties={**callback.CALLBACK_PROPERTIES, **callback.REFUSING_PROPERTIES},
+        listeners=[LOGINS],
+        properties={
+            **callback.CALLBACK_PROPERTIES,
+            **callback.REFUSING_PROPERTIES,
+            "allow.everyone.if.no.acl.found": "true",
+        },
         properties_of=callback.asks_its_sidecar,
     )
     async with AsyncExitStack() as stack:
-        live = Live(get_renderable=lambda: draw(scenario), console=console, refresh_per_second=10)
+        live = Live(
+            get_renderable=lambda: draw(scenario, console.height),
+            console=console,
+            refresh_per_second=10,
+        )
         try:
             with live:
                 title = f"Kafka {kafka_version}: three brokers ready (the first time: downloaded)"
@@ -107,6 +150,9 @@ async def _run(kafka_version: str, *, keep: bool, svg: Path, callback_jar: Path 
         if scenario.loads:
             await asyncio.to_thread(svg.write_text, picture(scenario), encoding="utf-8")
             console.print(f"Picture: {svg}")
+            if film is not None:
+                await asyncio.to_thread(film.write_text, film_of(scenario), encoding="utf-8")
+                console.print(f"Film: {film} (open it in a browser)")
         for note in scenario.notes:
             console.print(f"Note: {note}")
         if keep and scenario.sidecars:

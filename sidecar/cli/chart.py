@@ -19,8 +19,8 @@ WIDTH: Final = 860
 PANEL_HEIGHT: Final = 240
 _HEAD: Final = 34
 _FOOT: Final = 40
-_LEFT: Final = 64
-_RIGHT: Final = 18
+LEFT: Final = 64
+RIGHT: Final = 18
 _TOP: Final = 30
 _BOTTOM: Final = 12
 _COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
@@ -40,7 +40,10 @@ _STYLE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line, with rising x. Lines with the same ``style`` (0 and up) look the same."""
+    """One line, with rising x. Lines with the same ``style`` (0 and up) look the same.
+
+    A line without a name goes on after a gap of the line before, and is not in the legend.
+    """
 
     name: str
     points: Sequence[Point]
@@ -64,6 +67,7 @@ class Panel:
         lines: the lines to draw.
         moments: vertical marks across the panel, each at an x.
         heights: horizontal marks across the panel, each at a y.
+        height: in pixels, with title and legend.
         top: lines are cut off above this y, so that one peak does not flatten the rest; None
             draws everything.
     """
@@ -72,6 +76,7 @@ class Panel:
     lines: Sequence[Line]
     moments: Sequence[Mark] = field(default=())
     heights: Sequence[Mark] = field(default=())
+    height: int = PANEL_HEIGHT
     top: float | None = None
 
 
@@ -95,24 +100,26 @@ def svg(
         raise ValueError("there is nothing to draw")
     if not all(map(math.isfinite, (*xs, *ys))):
         raise ValueError("a figure is not finite")
-    x_axis = _Axis(min(xs), max(xs), _LEFT, WIDTH - _RIGHT)
-    foot = _HEAD + PANEL_HEIGHT * len(panels) + _FOOT
+    x_axis = _Axis(min(xs), max(xs), LEFT, WIDTH - RIGHT)
+    bottom = _HEAD + sum(panel.height for panel in panels)
+    foot = bottom + _FOOT
     height = foot + (_ROW * len(rows) + _BOTTOM if rows else 0)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',
         f"<title>{escape(title)}</title><style>{_STYLE}</style>",
         f'<rect class="paper" width="{WIDTH}" height="{height}"/>',
-        _text(_LEFT, 22, title, kind="title"),
+        _text(LEFT, 22, title, kind="title"),
     ]
-    for index, panel in enumerate(panels):
-        parts.extend(_panel(panel, x_axis, _HEAD + PANEL_HEIGHT * index))
-    bottom = foot - _FOOT
+    top = _HEAD
+    for panel in panels:
+        parts.extend(_panel(panel, x_axis, top))
+        top += panel.height
     parts += [_text(x_axis(x), bottom + 6, label, anchor="middle") for x, label in x_axis.ticks()]
-    parts.append(_text((_LEFT + WIDTH - _RIGHT) / 2, bottom + 28, x_title, anchor="middle"))
+    parts.append(_text((LEFT + WIDTH - RIGHT) / 2, bottom + 28, x_title, anchor="middle"))
     for index, (what, figure) in enumerate(rows):
         y = foot + _ROW * (index + 1)
-        parts.append(_text(_LEFT, y, what))
-        parts.append(_text(WIDTH - _RIGHT, y, figure, anchor="end"))
+        parts.append(_text(LEFT, y, what))
+        parts.append(_text(WIDTH - RIGHT, y, figure, anchor="end"))
     return "\n".join([*parts, "</svg>", ""])
 
 
@@ -144,7 +151,7 @@ def round_step(least: float) -> float:
 
 
 def _panel(panel: Panel, x_axis: _Axis, y: float) -> Iterator[str]:
-    top, bottom = y + _TOP, y + PANEL_HEIGHT - _BOTTOM
+    top, bottom = y + _TOP, y + panel.height - _BOTTOM
     ys = [value for line in panel.lines for _, value in line.points]
     ys += [mark.at for mark in panel.heights]
     high = max(ys) if panel.top is None else min(max(ys), panel.top)
@@ -153,17 +160,17 @@ def _panel(panel: Panel, x_axis: _Axis, y: float) -> Iterator[str]:
     yield from _legend(panel, y)
     for value, label in axis.ticks():
         at = axis(value)
-        yield f'<path class="grid" d="M{_LEFT} {at:.1f}H{WIDTH - _RIGHT}"/>'
-        yield _text(_LEFT - 6, at + 4, label, anchor="end")
+        yield f'<path class="grid" d="M{LEFT} {at:.1f}H{WIDTH - RIGHT}"/>'
+        yield _text(LEFT - 6, at + 4, label, anchor="end")
     for mark in panel.heights:
         at = axis(mark.at)
-        yield f'<path class="mark" d="M{_LEFT} {at:.1f}H{WIDTH - _RIGHT}"/>'
-        yield _text(WIDTH - _RIGHT - 4, at - 4, mark.name, anchor="end")
+        yield f'<path class="mark" d="M{LEFT} {at:.1f}H{WIDTH - RIGHT}"/>'
+        yield _text(WIDTH - RIGHT - 4, at - 4, mark.name, anchor="end")
     for mark in panel.moments:
         at = x_axis(mark.at)
         yield f'<path class="mark" d="M{at:.1f} {top:.1f}V{bottom:.1f}"/>'
         # Near the right edge there is no room to the right of the mark.
-        fits = at + 4 + _CHARACTER * len(mark.name) <= WIDTH - _RIGHT
+        fits = at + 4 + _CHARACTER * len(mark.name) <= WIDTH - RIGHT
         yield _text(
             at + 4 if fits else at - 4, top + 10, mark.name, anchor="start" if fits else "end"
         )
@@ -174,9 +181,11 @@ def _panel(panel: Panel, x_axis: _Axis, y: float) -> Iterator[str]:
 
 
 def _legend(panel: Panel, y: float) -> Iterator[str]:
-    yield _text(_LEFT, y + 20, panel.title)
-    at = _LEFT + _CHARACTER * len(panel.title) + 24
+    yield _text(LEFT, y + 20, panel.title)
+    at = LEFT + _CHARACTER * len(panel.title) + 24
     for line in panel.lines:
+        if not line.name:
+            continue
         yield f'<path class="line" {_stroke(line)} d="M{at:.1f} {y + 16:.1f}h26"/>'
         yield _text(at + 32, y + 20, line.name)
         at += 32 + _CHARACTER * len(line.name) + 20

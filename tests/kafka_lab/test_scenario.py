@@ -219,7 +219,9 @@ def sidecars(
     """Makes these the cluster's sidecars; returns the settings that they are started with."""
     started = []
 
-    async def start(_cluster: FakeCluster, settings: dict[str, str]) -> tuple[Sidecar, ...]:
+    async def start(
+        _cluster: FakeCluster, settings: dict[str, str], _settings_of: object
+    ) -> tuple[Sidecar, ...]:
         started.append(settings)
         brokers.scope = settings.get("SIDECAR_THROTTLE_SCOPE", "cluster")
         return tuple(

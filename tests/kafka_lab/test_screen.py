@@ -50,6 +50,18 @@ def test_steps_are_drawn_as_seen_failed_or_waited_for() -> None:
     assert waited_for[0] not in "✓✗ "
 
 
+def test_a_low_terminal_shows_the_last_steps_and_what_happens() -> None:
+    """Of 30 steps, those are left out that would hide the volumes, the factors and the rates."""
+    scenario = Scenario(steps=[Step(f"step {n}", "its start", 1.0) for n in range(30)])
+    scenario.volumes = [FREE, FULL]
+    scenario.captions = [(1.0, "A volume fills."), (2.0, "It is full.")]
+    drawn = text(draw(scenario, 24))
+    assert "✓ step 29 1.00 s" in drawn
+    assert len(drawn) < 24
+    assert "It is full." in drawn
+    assert "A volume fills." not in drawn
+
+
 def test_a_volume_s_bar_shows_what_is_used_and_where_the_limit_is() -> None:
     """Of 32 cells 8 are used, the limit is after 16; then 24 are used, beyond it."""
     scenario = Scenario(limit_bytes=50_000_000, volumes=[FREE, FULL])

@@ -44,6 +44,15 @@ def test_a_sample_that_is_not_later_is_dropped() -> None:
     assert 2 == len(series)
 
 
+@pytest.mark.parametrize(
+    ("at", "expected"),
+    [(9.9, None), (10.0, 0.0), (10.1, 0.0), (10.5, 600.0), (10.7, None), (11.3, 600.0)],
+)
+def test_a_latest_sample_is_not_older_than_it_may_be(at: float, expected: float | None) -> None:
+    """Nothing is known before the first sample, nor long after one."""
+    assert expected == COUNT.latest(at, 0.4)
+
+
 def test_a_window_has_both_its_ends() -> None:
     """The samples at its ends are included."""
     assert [(10.0, 0.0), (10.2, 600.0)] == list(COUNT.window(10.0, 10.2))

@@ -159,6 +159,30 @@ async def test_the_whole_scenario_is_seen(folder: Path) -> None:
 
 
 @pytest.mark.demo
+@pytest.mark.timeout(480)
+async def test_the_further_acts_are_seen(folder: Path) -> None:
+    """Who fills the volume, an owner at its budget, and room made; the film has these captions."""
+    film = folder.with_suffix(".html")
+    async with demo(folder, "--more", f"--film={film}") as it:
+        async with asyncio.timeout(2 * STORY_S):
+            assert 0 == await it.process.wait(), it.said()
+        steps = " ".join(re.findall(r"^│ (.*?) +│", it.said(), re.MULTILINE))
+    for seen_step in (
+        r"topic demo-2 \(partitions led here\) grows by .* % of the growth; written by etl",
+        r"etl has used 10\d % of 45\.0 MB, its storage budget",
+        r"web, logs and the others have (9\d|100)% of their rate",
+        r"about \d+ MB of the oldest logs deleted",
+        r"no volume reached its limit: the factor stayed 1\.0",
+        r"etl keeps less, and writes again",
+    ):
+        assert re.search(seen_step, steps), (seen_step, steps)
+    page = film.read_text()
+    captions = ("is at its limit", "Who fills it? Topic demo-2", "is paused alone", "were deleted")
+    assert sorted(map(page.index, captions)) == [*map(page.index, captions)]
+    assert len(page) < 200_000
+
+
+@pytest.mark.demo
 @pytest.mark.timeout(240)
 async def test_nothing_outlives_a_killed_demo_and_the_next_one_cleans_up(folder: Path) -> None:
     """After kill -9 no process or mount is left; the next start removes the folder; Ctrl-C."""
