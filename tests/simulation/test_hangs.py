@@ -43,7 +43,7 @@ def test_a_write_that_hangs_ends_later() -> None:
 
     Six hang, of as many threads.
     """
-    loop, disk, process = VirtualLoop(), SimulatedDisk(), Process("sidecar 0")
+    loop, disk, process = VirtualLoop(), SimulatedDisk(FILE.parent), Process("sidecar 0")
     own = OwnThreads("own")
 
     def begin(executor: Executor | None, content: bytes) -> asyncio.Future[None]:

@@ -68,8 +68,8 @@ _FACTOR: Final = ShownRow(
             "Those of deploy/prometheus/rules that fire, where this Prometheus evaluates them.",
             Query(
                 "sum by (alertname, severity, cluster, broker, log_dir, user, instance) "
-                '(ALERTS{alertname=~"Kafka(Throttle|Producer|StopLine|Storage|Volume|FullLogDir)'
-                '.*", alertstate="firing", cluster=~"$cluster"})'
+                '(ALERTS{alertname=~"Kafka(Throttle|Producer|Reassignment|StopLine|Storage|Volume|'
+                'FullLogDir).*", alertstate="firing", cluster=~"$cluster"})'
             ),
             "no alert fires",
         ),
