@@ -173,7 +173,7 @@ arithmetic: tools-demo $(INSTALLED)
 mutate: $(INSTALLED)
 	$(BIN)/python -m tools.mutate $(if $(SEED),--seed $(SEED)) $(if $(SAMPLE),--sample $(SAMPLE))
 
-# SEEDS=7, HOURS=24, SPACING=30 seconds between faults, BROKERS=50; docs/reliability.md says what holds.
+# SEEDS=7, HOURS=24, SPACING=30 seconds between faults, BROKERS=50, RELIEF=1 makes room; docs/reliability.md says what holds.
 simulate: $(INSTALLED)
 	$(BIN)/python -m tests.simulation $(if $(SEEDS),--seeds $(SEEDS)) $(if $(HOURS),--hours $(HOURS)) \
 	    $(if $(SPACING),--spacing $(SPACING)) $(if $(BROKERS),--brokers $(BROKERS)) $(if $(RELIEF),--relief)
