@@ -304,6 +304,7 @@ class Callback:
         if self._request is not None and now.nanos >= self._deadline:
             self._request = None
             self._following.on_answer(None, now.nanos, now.nanos)
+        self._enforcement.note_clock(now)
         factors = self._following.decide(now.nanos)
         if factors is not None:
             # Users that are throttled have tags of their own before that.

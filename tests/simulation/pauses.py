@@ -70,13 +70,22 @@ class Enforcement:
         self._users: dict[str, Throttle] = {}
         self._is_free = True
         self._epochs = 0
-        self._furthest_ms = -(1 << 62)
+        self._ahead_ms = now.wall_ms - now.nanos // 1_000_000
+        self._set_back_from_ms = -(1 << 62)
         self.factors = DISABLED
+
+    def note_clock(self, now: Moment) -> None:
+        """Notes whether the wall clock was set back since the last call."""
+        steady_ms = now.nanos // 1_000_000
+        ahead_ms = now.wall_ms - steady_ms
+        if ahead_ms < self._ahead_ms - 1000:
+            self._set_back_from_ms = max(self._set_back_from_ms, self._ahead_ms + steady_ms)
+        self._ahead_ms = ahead_ms
 
     def apply(self, factors: Factors, now: Moment) -> None:
         """Puts factors in force."""
         self.factors = factors
-        self._furthest_ms = max(self._furthest_ms, now.wall_ms)
+        self.note_clock(now)
         if factors.source is Source.DISABLED:
             self._all, self._users, self._is_free = Throttle.none(now.nanos), {}, True
             return
@@ -130,9 +139,10 @@ class Enforcement:
     def _rate(self, tag_set: TagSet, now: Moment) -> float:
         """Kafka divides by all samples but one at least: too much for a young tag set.
 
-        While the wall clock is behind what it was, Kafka's windows don't end: no rate is known.
+        While the wall clock is behind what it was, Kafka's windows don't end, and the sample that was
+        open then has all bytes until it caught up: no rate is known until that is dropped.
         """
-        if now.wall_ms < self._furthest_ms - 1000:
+        if now.wall_ms < self._set_back_from_ms + WINDOW.span_ms + WINDOW.window_ms:
             return 0.0
         age_ms = max(1000.0, (now.nanos - tag_set.since_nanos) / 1e6)
         least_ms = (WINDOW.samples - 1) * WINDOW.window_ms

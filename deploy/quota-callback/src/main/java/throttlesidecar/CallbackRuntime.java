@@ -348,7 +348,9 @@ final class CallbackRuntime {
         return connections.hasAuthorizer() ? known : known.with(Budgets.NONE);
     }
 
+    /** The headers of a request to the sidecar: the reader makes one every few seconds. */
     Map<String, String> headers() {
+        enforcement.noteClock();
         return figures.headers();
     }
 }

@@ -44,6 +44,7 @@ public final class Enforcement {
 
     private static final long NEVER = Long.MIN_VALUE;
     private static final double MS_PER_S = 1000.0;
+    private static final long NANOS_PER_MS = 1_000_000;
 
     private final TagSets tagSets;
     private final OwnLimit quotas;
@@ -59,7 +60,12 @@ public final class Enforcement {
 
     private volatile ActiveThrottles state;
     private long epochs;
-    private long furthestMs = Long.MIN_VALUE;
+
+    /** What the wall clock was ahead of the steady one when it was last looked at, ms. */
+    private long aheadMs;
+
+    /** The furthest time of the wall clock before it was set back; long ago if it never was. */
+    private long setBackFromMs = Long.MIN_VALUE / 2;
 
     /** At first, nothing is throttled. */
     public Enforcement(TagSets tagSets, OwnLimit quotas, Supplier<Settings> settings, Clocks clocks) {
@@ -68,13 +74,28 @@ public final class Enforcement {
         this.settings = settings;
         this.clocks = clocks;
         this.state = ActiveThrottles.none(Factors.DISABLED, settings.get(), clocks.nanos());
+        this.aheadMs = clocks.nowMs() - clocks.nanos() / NANOS_PER_MS;
+    }
+
+    /**
+     * Notes whether the wall clock was set back since the last call, by the thread of {@link #apply}.
+     *
+     * <p>Until it has caught up, Kafka's windows do not end, and its rates only grow.
+     */
+    public void noteClock() {
+        long steadyMs = clocks.nanos() / NANOS_PER_MS;
+        long nowAheadMs = clocks.nowMs() - steadyMs;
+        if (nowAheadMs < aheadMs - (long) MS_PER_S) {
+            setBackFromMs = Math.max(setBackFromMs, aheadMs + steadyMs);
+        }
+        aheadMs = nowAheadMs;
     }
 
     /** Applies factors. One thread calls it: at each change, and during a throttle once a second. */
     public void apply(Factors factors) {
         Settings now = settings.get();
         long nanos = clocks.nanos();
-        furthestMs = Math.max(furthestMs, clocks.nowMs());
+        noteClock();
         if (factors.source == Factors.Source.DISABLED) {
             state = ActiveThrottles.none(factors, now, nanos);
             scopedRequests.end();
@@ -82,10 +103,8 @@ public final class Enforcement {
             return;
         }
         ActiveThrottles old = state;
-        // While the wall clock is behind its furthest time, Kafka's windows do not end, and its rates
-        // only grow.
-        boolean isKnown = clocks.nowMs() >= furthestMs - (long) MS_PER_S;
-        RatesBefore rates = new RatesBefore(tagSets, old, now, nanos, isKnown, this::failed);
+        long sinceSetBackMs = clocks.nowMs() - setBackFromMs;
+        RatesBefore rates = new RatesBefore(tagSets, old, now, nanos, sinceSetBackMs, this::failed);
         Supplier<Throttle.Before> whole = () -> rates.measure(null);
         Throttle all = next(old.all, factors.global, now.releaseMs(), nanos, whole);
         Map<String, Throttle> users = new HashMap<>();

@@ -17,7 +17,7 @@ final class RatesBefore {
     private final ActiveThrottles old;
     private final Settings settings;
     private final long nanos;
-    private final boolean isKnown;
+    private final long sinceSetBackMs;
     private final Consumer<Throwable> failed;
 
     /** Computed at most once, since there may be many tag sets. */
@@ -27,17 +27,18 @@ final class RatesBefore {
      * At first, no rate is measured.
      *
      * @param old the throttles that applied until now.
-     * @param isKnown whether Kafka's windows can be read now; otherwise all rates are 0.
+     * @param sinceSetBackMs how far the wall clock is past the time from which it was set back; below 0
+     *     until it has caught up.
      * @param failed receives the error if a rate can't be read.
      */
     RatesBefore(
-            TagSets tagSets, ActiveThrottles old, Settings settings, long nanos, boolean isKnown,
-            Consumer<Throwable> failed) {
+            TagSets tagSets, ActiveThrottles old, Settings settings, long nanos,
+            long sinceSetBackMs, Consumer<Throwable> failed) {
         this.tagSets = tagSets;
         this.old = old;
         this.settings = settings;
         this.nanos = nanos;
-        this.isKnown = isKnown;
+        this.sinceSetBackMs = sinceSetBackMs;
         this.failed = failed;
     }
 
@@ -84,10 +85,14 @@ final class RatesBefore {
     /** Bytes per second; 0, as for a tag set without traffic, if the rate can't be known. */
     private double rate(TagSet tagSet) {
         KafkaMetric metric = tagSet.metric;
-        if (!isKnown || metric == null) {
+        if (metric == null) {
             return 0.0;
         }
         try {
+            // The sample that was open when the clock was set back has all bytes until it caught up.
+            if (sinceSetBackMs < (metric.config().samples() + 1) * metric.config().timeWindowMs()) {
+                return 0.0;
+            }
             double rate = (Double) metric.metricValue();
             Long since = tagSet.sinceNanos;
             if (since == null) {

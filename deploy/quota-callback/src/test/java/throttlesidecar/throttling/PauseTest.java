@@ -298,4 +298,21 @@ class PauseTest {
 
         assertTrue(throttled.landed <= 30_000 * (60_000 / rig.pauseMaxMs + 1), "landed");
     }
+
+    /** Nor while the sample that was open then still counts, after the clock has caught up. */
+    @Test
+    void aClockThatHasCaughtUpLeaksNoMore() {
+        Clients before = new Clients(1, 30_000);
+        before.sendFor(30_000);
+        rig.enforcement.noteClock();
+        clocks.stepWall(-600_000);
+        rig.enforcement.noteClock();
+        Clients after = new Clients(1, 30_000);
+        after.sendFor(601_000);
+        rig.enforcement.apply(stopped());
+        Clients throttled = new Clients(1, 30_000);
+        throttled.sendFor(60_000);
+
+        assertTrue(throttled.landed <= 30_000 * (60_000 / rig.pauseMaxMs + 1), "" + throttled.landed);
+    }
 }
