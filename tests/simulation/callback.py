@@ -127,6 +127,7 @@ class Callback:
         etag, wait_s = due
         timeout_nanos = wait_s * _NANOS_PER_S + _TIMEOUT_NANOS
         self._deadline = now.nanos + timeout_nanos
+        self._enforcement.note_clock(now)
         headers = self._headers(etag, wait_s)
         timeout_s = timeout_nanos / _NANOS_PER_S
         self._request = Request(self._url, etag, wait_s, headers, timeout_s)
@@ -304,7 +305,6 @@ class Callback:
         if self._request is not None and now.nanos >= self._deadline:
             self._request = None
             self._following.on_answer(None, now.nanos, now.nanos)
-        self._enforcement.note_clock(now)
         factors = self._following.decide(now.nanos)
         if factors is not None:
             # Users that are throttled have tags of their own before that.

@@ -139,7 +139,7 @@ class Enforcement:
     def _rate(self, tag_set: TagSet, now: Moment) -> float:
         """Kafka divides by all samples but one at least: too much for a young tag set.
 
-        While the wall clock is behind what it was, Kafka's windows don't end, and the sample that was
+        While the wall clock is behind what it was, its windows don't end, and the sample that was
         open then has all bytes until it caught up: no rate is known until that is dropped.
         """
         if now.wall_ms < self._set_back_from_ms + WINDOW.span_ms + WINDOW.window_ms:

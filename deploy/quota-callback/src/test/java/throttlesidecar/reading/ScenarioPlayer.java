@@ -210,6 +210,8 @@ public final class ScenarioPlayer implements Clocks {
         noteChange();
         ReaderState.Request request = state.nextRequest(nanos);
         if (request != null) {
+            // As its headers are made.
+            enforcement.noteClock();
             pending = request;
             deadlineNanos = nanos
                     + TimeUnit.SECONDS.toNanos(request.waitS)
