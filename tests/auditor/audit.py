@@ -105,6 +105,7 @@ class _Auditor:
         self._found: set[tuple[str, int]] = set()
         self._throttles_at: float | None = None
         self._appended = 0.0
+        self._unregistered: list[int | None] = []
         self._unregistered_until = 0.0
         self._cause_at = self._stop_cause_at = self._quiet_at = 0.0
 
@@ -140,14 +141,16 @@ class _Auditor:
                     volume.show(shown.available, setup, now)
                 if volume.is_settled and self._is_due(volume.violates_at, now, self._reaction_s):
                     volume.is_known = True
-        reported = [*(each.reported for each in self._volumes.values()), *moment.gone]
+        if now > self._unregistered_until:
+            self._unregistered.clear()
         if self._last is not None and len(moment.gone) < len(self._last.gone):
             # A list may be out of date, so what an unregistered id showed counts for the validity.
             self._unregistered_until = now + setup.validity_s + self._reaction_s
-        if (
-            now <= self._unregistered_until
-            or any(each is None or each <= setup.room_bytes for each in reported)
-            or any(sight.overridden for sight in moment.brokers.values())
+            self._unregistered += self._last.gone
+        volumes = self._volumes.values()
+        reported = [*(each.reported for each in volumes), *moment.gone, *self._unregistered]
+        if any(each is None or each <= setup.room_bytes for each in reported) or any(
+            sight.overridden for sight in moment.brokers.values()
         ):
             self._cause_at = now
         near = STOP_MARGIN * (setup.stop_bytes or 0)

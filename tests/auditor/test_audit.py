@@ -152,11 +152,14 @@ def test_a_throttle_without_a_cause() -> None:
     assert broken(made(between(200, 280, 2, factor=0.0))) == []
 
 
-def test_a_node_id_that_is_unregistered() -> None:
+@pytest.mark.parametrize(
+    ("sight", "available"), [({"factor": 0.0}, 90 * MB), ({"stops": True}, 20 * MB)]
+)
+def test_a_node_id_that_is_unregistered(sight: dict[str, object], available: int) -> None:
     """What it showed last counts until the validity after it is no longer listed."""
-    trace = made(between(200, 700, 2, factor=0.0))
+    trace = made(between(200, 700, 2, **sight))
     for second in range(300):
-        trace.moments[second] = replace(trace.moments[second], gone=(90 * MB,))
+        trace.moments[second] = replace(trace.moments[second], gone=(available,))
     assert broken(trace) == []
     for second in range(100):
         trace.moments[second] = replace(trace.moments[second], gone=())

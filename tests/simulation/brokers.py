@@ -70,6 +70,7 @@ class SimulatedBroker(FakeBroker):
         answered_s: likewise, and when that was; nobody forgets it.
         answered: its last answers to anybody, oldest first.
         asking: who sent the request that it answers.
+        left_bytes: what was available on each volume when it ended.
     """
 
     def __init__(
@@ -93,6 +94,7 @@ class SimulatedBroker(FakeBroker):
         self.answered_s: dict[str, float] = {}
         self.answered: deque[Served] = deque(maxlen=_ANSWERS)
         self.asking = ""
+        self.left_bytes: list[int] = []
         self._forms: dict[tuple[object, ...], bytes] = {}
         self._network = network
 
@@ -122,6 +124,7 @@ class SimulatedBroker(FakeBroker):
 
     def kill(self) -> None:
         """Ends at once."""
+        self.left_bytes = [volume.available_bytes for volume in self.volumes]
         self.process.kill()
         self._network.lose(self.process)
         self.connections.clear()
@@ -177,6 +180,7 @@ class FormerBroker(FakeBroker):
         served: as the broker's.
         answered_s: likewise.
         answered: likewise.
+        left_bytes: likewise.
     """
 
     def __init__(self, broker: SimulatedBroker) -> None:
@@ -186,6 +190,7 @@ class FormerBroker(FakeBroker):
         self.served = broker.served
         self.answered_s = broker.answered_s
         self.answered = broker.answered
+        self.left_bytes = broker.left_bytes
 
 
 class OrderedConnection(FakeConnection):

@@ -52,7 +52,7 @@ class Recorder:
 
     def unregistered(self, former: "FormerBroker") -> None:
         """A node id is listed no more; the auditor is to know it, however short that was."""
-        self._unregistered += [volume.available_bytes for volume in former.volumes]
+        self._unregistered += former.left_bytes
 
     async def run(self) -> None:
         """Until it is cancelled."""
@@ -67,11 +67,7 @@ class Recorder:
                 {key: world.claims.quiet_s(each.name) for key, each in world.sidecars.items()},
                 sum(each.written_bytes for each in world.clients),
                 unregistered
-                + [
-                    volume.available_bytes
-                    for former in world.former.values()
-                    for volume in former.volumes
-                ],
+                + [left for former in world.former.values() for left in former.left_bytes],
             )
             self._moments.append(pickle.dumps(moment))
 

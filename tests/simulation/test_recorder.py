@@ -19,18 +19,28 @@ from tests.simulation.world import Plan, World
 
 
 def test_a_node_id_that_is_unregistered_at_once_is_recorded() -> None:
-    """Sidecars remember it for the validity, so its volumes are a cause as long as that."""
+    """Sidecars remember what it showed for the validity, though space was freed meanwhile."""
     renumbered = Fault(5.0, 4.5, Kind.BROKER_RENUMBERED, 2, 0.0)
     loop = VirtualLoop()
     asyncio.set_event_loop(loop)
     try:
         world = World(Plan(98, 15.0, faults=[renumbered], calms=False), loop)
+        (volume,) = world.brokers[2].volumes
+        freed: list[int] = []
+
+        def free() -> None:
+            volume.free(1_000_000, 7.0)
+            freed.append(volume.available_bytes)
+
+        loop.call_at(7.0, free)
         loop.run_until_complete(world.run())
     finally:
         asyncio.set_event_loop(None)
         loop.close()
     assert not world.former
-    assert [1] == [len(each.gone) for each in world.recorder.trace.moments if each.gone]
+    moments = world.recorder.trace.moments
+    (gone,) = [each.gone for each in moments if each.gone]
+    assert [*gone] == [freed[0] - 1_000_000]
 
 
 def broken(method: str, of: type, replaced: Callable[..., object], duration_s: float) -> set[str]:

@@ -319,10 +319,10 @@ class World:
             "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": ports,
             "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(limit_bytes),
             "SIDECAR_STORAGE_CHECK_INTERVAL": f"PT{self.interval_s:.0f}S",
+            "SIDECAR_THROTTLE_EMERGENCY_PAUSE_MAX": f"PT{EMERGENCY_PAUSE_MAX_S:.0f}S",
         }
-        if _has_emergencies(plan.seed):
-            environ["SIDECAR_THROTTLE_EMERGENCY_PAUSE_MAX"] = f"PT{EMERGENCY_PAUSE_MAX_S:.0f}S"
-        else:
+        if not _has_emergencies(plan.seed):
+            # A volume with no byte left is one all the same.
             environ["SIDECAR_THROTTLE_EMERGENCY_HORIZON"] = "PT0.001S"
         if stop_bytes is not None:
             environ["SIDECAR_STORAGE_PER_VOLUME_STOP_MIN_AVAILABLE_BYTES"] = str(stop_bytes)
