@@ -58,7 +58,8 @@ if TYPE_CHECKING:
 RECOVERY_S: Final = 15.0
 """Backoff of connections (10 s), fencing's delay apart."""
 _CALM_S: Final = 60.0
-_FREE_S: Final = 2.0
+_FREE_S: Final = 0.25
+"""The smallest room of a world above its soft limit is 6 MB, and clients write up to 20 MB/s."""
 _BACK: Final = 0.9
 _COUNT_S: Final = 5
 _COMPARE_S: Final = 60
