@@ -297,7 +297,7 @@ tools-kubernetes:
 
 tools-test-all:
 	tools/prerequisites python java mvn curl promtool alertmanager buildah debootstrap qemu-aarch64-static systemd-analyze go \
-	    chromium rsyslogd krb5kdc etcd
+	    chromium rsyslogd krb5kdc etcd mkfs.ext4 mkfs.xfs
 
 # One environment, filled as far as a command needs it. The locks agree in every version, so the larger
 # steps add to the smaller ones; who has all of them waits for none. Packages are compiled when they are

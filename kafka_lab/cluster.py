@@ -81,6 +81,7 @@ class Cluster(Members):
         brokers: int = 3,
         volumes: int = 2,
         volume_bytes: int = 256 << 20,
+        file_system: str = "tmpfs",
         properties: Mapping[str, str] | None = None,
         properties_of: Callable[[Broker], Mapping[str, str]] | None = None,
         broker_jars: Sequence[Path] = (),
@@ -100,6 +101,7 @@ class Cluster(Members):
             brokers: the number of brokers.
             volumes: the number of volumes of each broker.
             volume_bytes: the size of each volume.
+            file_system: of each volume: tmpfs, or ext4 or xfs, which need root and loop devices.
             properties: extra broker properties, which override those of ``broker_properties.py``.
             properties_of: properties that differ between brokers and override all others, such as
                 the quota callback's address of the sidecar, ``Broker.sidecar_url``. It is called
@@ -128,6 +130,7 @@ class Cluster(Members):
         self.folder: Path | None = None
         self._environ = environ
         self._counts = (brokers, volumes, volume_bytes)
+        self._file_system = file_system
         self._properties = dict(properties or {})
         self._properties_of = properties_of or _nothing
         self._broker_jars = tuple(broker_jars)
@@ -208,6 +211,7 @@ class Cluster(Members):
             cluster_id=random_id(),
             version=version_tuple(self.version),
             has_mounts=self.volumes_are_real,
+            file_system=self._file_system,
             listeners=self._listeners,
             controller_port=ports.reserve(),
         )

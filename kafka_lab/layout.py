@@ -40,6 +40,7 @@ class Layout:
     cluster_id: str
     version: tuple[int, ...]
     has_mounts: bool
+    file_system: str
     listeners: tuple[Listener, ...]
     controller_port: int
 
@@ -62,7 +63,8 @@ class Layout:
         for index in range(volumes):
             mount = str(home / f"volume-{index}")
             if self.has_mounts:
-                await self.supervisor.ask("mount", path=mount, bytes=volume_bytes)
+                kind = self.file_system
+                await self.supervisor.ask("mount", path=mount, bytes=volume_bytes, kind=kind)
             volume_dirs.append(VolumeDir(f"{mount}/kafka-logs", mount, volume_bytes))
         for log_dir in (*(volume.path for volume in volume_dirs), f"{home}/metadata"):
             # The storage tool does the same for a broker's log dir, but takes a second.

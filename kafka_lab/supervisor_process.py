@@ -8,7 +8,8 @@ status is a signal.
 
 A request is ``{"do": operation, ...}``, its answer ``{"ok": result}`` or ``{"error": text}``:
 
-- mount(path, bytes): mounts a tmpfs of that size on a new folder.
+- mount(path, bytes, kind): mounts a new file system of that size on a new folder: tmpfs, or ext4 or
+  xfs in an image file beside the folder, which need root and loop devices.
 - put(path, text), rename(path, to), remove(path): change files inside the namespace.
 - occupy(path, bytes): allocates a file of that many bytes; 0 removes it.
 - usage(path): [total bytes, available bytes] of the file system.
@@ -56,18 +57,25 @@ class Supervisor:
         }
         try:
             return {"ok": operations[request.pop("do")](**request)}
-        except (OSError, LookupError, subprocess.CalledProcessError) as error:
+        except subprocess.CalledProcessError as error:
+            return {"error": f"{error}: {error.stderr.strip()}"}
+        except (OSError, LookupError) as error:
             return {"error": f"{type(error).__name__}: {error}"}
 
-    def mount(self, path: str, bytes: int) -> None:  # noqa: A002 - the protocol's word
-        """Mount a tmpfs of that size on a new folder."""
+    def mount(self, path: str, bytes: int, kind: str) -> None:  # noqa: A002 - the protocol's word
+        """Mount a new file system of that size on a new folder."""
         Path(path).mkdir(parents=True)
-        # Many inodes cost nothing, and a volume should run out of bytes first.
-        options = f"size={bytes},nr_inodes=1000000,mode=700"
-        subprocess.run(  # noqa: S603 - our own words
-            ["mount", "-t", "tmpfs", "-o", options, "kafka-volume", path],  # noqa: S607 - on PATH
-            check=True,
-        )
+        if kind == "tmpfs":
+            # Many inodes cost nothing, and a volume should run out of bytes first.
+            source, options = "kafka-volume", f"size={bytes},nr_inodes=1000000,mode=700"
+        else:
+            source, options = f"{path}.{kind}", "loop"
+            Path(source).touch()
+            os.truncate(source, bytes)
+            # By default, ext4 reserves 5 % for root, which runs the brokers here.
+            make = ["mkfs.ext4", "-q", "-m", "0"] if kind == "ext4" else [f"mkfs.{kind}", "-q"]
+            _run([*make, source])
+        _run(["mount", "-t", kind, "-o", options, source, path])
 
     def put(self, path: str, text: str) -> None:
         """Write a file and the folders above it."""
@@ -92,11 +100,13 @@ class Supervisor:
             return
         fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            if bytes < os.fstat(fd).st_size:
-                # Allocating the rest would check each of its pages, half a second for GBs.
+            # Of what is allocated already, tmpfs would check each page, half a second for GBs, and
+            # XFS would need as much space again.
+            size = os.fstat(fd).st_size
+            if bytes <= size:
                 os.ftruncate(fd, bytes)
             else:
-                os.posix_fallocate(fd, 0, bytes)
+                os.posix_fallocate(fd, size, bytes - size)
         finally:
             os.close(fd)
 
@@ -146,6 +156,10 @@ class Supervisor:
                 os.waitpid(-1, 0)
             except ChildProcessError:
                 return
+
+
+def _run(words: list[str]) -> None:
+    subprocess.run(words, check=True, capture_output=True, text=True)  # noqa: S603 - our own words
 
 
 def _become(argv: list[str], log: str, writer: int) -> None:

@@ -161,7 +161,7 @@ async def test_volumes_are_mounted_where_nobody_else_sees_them(tmp_path: Path) -
         pytest.skip(f"this machine allows no mounts: {isolation.why_not}")
     with Supervisor(isolation) as supervisor:
         path = tmp_path / "volume"
-        await supervisor.ask("mount", path=str(path), bytes=8 << 20)
+        await supervisor.ask("mount", path=str(path), bytes=8 << 20, kind="tmpfs")
         await supervisor.ask("put", path=str(path / "file"), text="x")
         total, available = await supervisor.ask("usage", path=str(path))
         assert total == 8 << 20
