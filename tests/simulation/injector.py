@@ -137,10 +137,15 @@ class Injector:
         return partial(self._world.catch_up, broker, fault.kind)
 
     def _share_address(self, fault: Fault) -> End:
-        """Lists have another broker's address for it, as with one proxy before two of them."""
+        """Lists have another broker's address for it, as with one proxy before two of them.
+
+        Only one broker at a time: if that other one had a wrong address too, its own would be this
+        broker's alone, and nobody could tell who answers there without asking each broker its id.
+        """
         world = self._world
         broker, other = world.brokers[fault.target], world.brokers[int(fault.other)]
-        if not other.fenced:
+        is_first = all(each.advertised_port is None for each in world.brokers.values())
+        if is_first and not other.fenced:
             world.advertise(broker, other.port)
         return partial(world.advertise, broker, None)
 

@@ -30,6 +30,7 @@ class Recorder:
         self._pauses: dict[int, float] = {}
         self._unregistered: list[int] = []
         self._moments: list[bytes] = []
+        self._had_emergency = False
         self._setup = Setup(
             limit_bytes=volume.limit_bytes,
             margin_bytes=volume.margin_bytes,
@@ -54,6 +55,10 @@ class Recorder:
         """A node id is listed no more; the auditor is to know it, however short that was."""
         self._unregistered += former.left_bytes
 
+    def charged(self, allowed_s: float) -> None:
+        """A client was charged by a callback that allows such pauses, perhaps between two looks."""
+        self._had_emergency |= allowed_s > PAUSE_MAX_S
+
     async def run(self) -> None:
         """Until it is cancelled."""
         while True:
@@ -61,6 +66,9 @@ class Recorder:
             world = self._world
             unregistered, self._unregistered = self._unregistered, []
             self._note_pauses()
+            # Leaders move between two looks, so the pauses of an emergency may be of another one.
+            for callback in world.callbacks.values():
+                self.charged(callback.pause_max_s(world.now()))
             moment = Moment(
                 world.now(),
                 {number: self._sight(broker) for number, broker in world.brokers.items()},
@@ -70,6 +78,7 @@ class Recorder:
                 + [left for former in world.former.values() for left in former.left_bytes],
             )
             self._moments.append(pickle.dumps(moment))
+            self._had_emergency = False
 
     def _note_pauses(self) -> None:
         for client in self._world.clients:
@@ -98,7 +107,6 @@ class Recorder:
             factor=callback.factor(now),
             stops=callback.stop(now),
             overridden=callback.is_lifted(now),
-            # Leaders move between two looks, so the pauses of an emergency may be of another one.
-            emergency=any(each.pause_max_s(now) > PAUSE_MAX_S for each in world.callbacks.values()),
+            emergency=self._had_emergency,
             longest_pause_s=self._pauses.get(number, 0.0),
         )

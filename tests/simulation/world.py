@@ -747,6 +747,7 @@ class World:
         )
         allowed_s = self.callbacks[leader.number].pause_max_s(self.now())
         self.claims.paused(client, pause_ms / 1000, allowed_s)
+        self.recorder.charged(allowed_s)
         return pause_ms / 1000
 
     def _are_joined(self, one: int, other: int) -> bool:
