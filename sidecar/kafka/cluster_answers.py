@@ -32,11 +32,16 @@ FENCED_FROM_VERSION = 2
 
 @dataclass(frozen=True, slots=True)
 class ClusterList:
-    """The brokers of the cluster, and the addresses and racks of the active ones."""
+    """The brokers of the cluster, and the addresses and racks of the active ones.
+
+    Attributes:
+        shared: the active brokers that share an address with another one, each with its failure.
+    """
 
     membership: Membership
     endpoints: dict[int, HostPort]
     racks: dict[int, str]
+    shared: dict[int, Failure]
 
 
 def read_cluster(response: Response, endpoint: HostPort) -> ClusterList | Failure:
@@ -80,7 +85,7 @@ def read_cluster(response: Response, endpoint: HostPort) -> ClusterList | Failur
         if lists_fenced
         else None,
     )
-    return ClusterList(membership, active, racks)
+    return ClusterList(membership, active, racks, _shared_addresses(active))
 
 
 def read_cluster_id(response: Response, endpoint: HostPort) -> str | Failure:
@@ -102,7 +107,11 @@ def both_lists(one: ClusterList, other: ClusterList) -> ClusterList:
     endpoints = {**other.endpoints, **one.endpoints}
     active = {broker_id: str(endpoint) for broker_id, endpoint in endpoints.items()}
     membership = replace(one.membership, active=active, fenced=fenced)
-    return ClusterList(membership, endpoints, {**other.racks, **one.racks})
+    # A broker that only the other list has may share its address there with one that has another
+    # address by now.
+    shared = {key: each for key, each in other.shared.items() if key not in one.endpoints}
+    shared |= _shared_addresses(endpoints)
+    return ClusterList(membership, endpoints, {**other.racks, **one.racks}, shared)
 
 
 def disputed(one: ClusterList, other: ClusterList) -> frozenset[int]:
@@ -126,11 +135,8 @@ def settled(
     return replace(membership, active=active, fenced=fenced)
 
 
-def shared_addresses(endpoints: Mapping[int, HostPort]) -> dict[int, Failure]:
-    """The brokers that share an address with another one, each with its failure.
-
-    An answer from there may be of any of them, so none of their volumes can be told apart.
-    """
+def _shared_addresses(endpoints: Mapping[int, HostPort]) -> dict[int, Failure]:
+    """An answer from there may be of any of them, so none of their volumes can be told apart."""
     by_endpoint: dict[HostPort, list[int]] = defaultdict(list)
     for broker_id in sorted(endpoints):
         by_endpoint[endpoints[broker_id]].append(broker_id)

@@ -37,7 +37,6 @@ from sidecar.kafka.cluster_answers import (
     read_cluster,
     read_log_dirs,
     settled,
-    shared_addresses,
     shared_with_fenced,
 )
 from sidecar.kafka.cluster_messages import DescribeCluster, DescribeLogDirs
@@ -290,7 +289,7 @@ class KafkaVolumeSource:
         self._listed_at = self._clock()
         self.racks = cluster.racks
         self._endpoints = cluster.endpoints
-        self._shared = shared_addresses(cluster.endpoints)
+        self._shared = cluster.shared
         self._doubtful = shared_with_fenced(cluster)
         gone = self._requests.keys() - cluster.endpoints.keys()
         cluster_id = cluster.membership.cluster_id or self._cluster_id()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sidecar.kafka.cluster_answers import ClusterList, read_cluster, read_log_dirs
+from sidecar.kafka.cluster_answers import ClusterList, both_lists, read_cluster, read_log_dirs
 from sidecar.kafka.cluster_messages import (
     DescribeClusterResponseV0,
     DescribeClusterResponseV1,
@@ -40,8 +40,27 @@ def test_unfenced_brokers_are_active() -> None:
         Membership("c1", active={1: "b1:9092"}, fenced={2: "b2:9093"}),
         {1: HostPort("b1", 9092)},
         {1: "a"},
+        {},
     )
     assert expected == read_cluster(answer, ASKED)
+
+
+def test_an_address_that_an_old_list_shares_is_nobodys() -> None:
+    """Broker 2 is active in the old list alone, at the address that broker 1 had then."""
+    new, old = (
+        read_cluster(cluster_v2((1, "b1", port, None, False), two), ASKED)
+        for port, two in (
+            (9094, (2, "b1", 9093, None, True)),
+            (9092, (2, "b1", 9092, None, False)),
+        )
+    )
+    assert isinstance(new, ClusterList)
+    assert isinstance(old, ClusterList)
+    assert {} == new.shared
+    assert {1, 2} == old.shared.keys()
+    both = both_lists(new, old)
+    assert {1: HostPort("b1", 9094), 2: HostPort("b1", 9092)} == both.endpoints
+    assert {2} == both.shared.keys()
 
 
 @pytest.mark.parametrize(
@@ -54,7 +73,10 @@ def test_unfenced_brokers_are_active() -> None:
 def test_older_brokers_say_nothing_of_fenced_ones(answer: Any) -> None:
     """Before version 2 the fenced brokers are unknown, which is not the same as none."""
     expected = ClusterList(
-        Membership("c1", active={1: "[::1]:9092"}, fenced=None), {1: HostPort("::1", 9092)}, {}
+        Membership("c1", active={1: "[::1]:9092"}, fenced=None),
+        {1: HostPort("::1", 9092)},
+        {},
+        {},
     )
     assert expected == read_cluster(answer, ASKED)
 
