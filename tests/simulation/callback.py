@@ -227,6 +227,10 @@ class Callback:
         self._step(now_s)
         return self._following.is_lifted
 
+    def end(self) -> None:
+        """Its broker has ended. Tasks that never go on refer to it until the world ends."""
+        self._refusals = Refusals()
+
     def pause_max_s(self, now_s: float) -> float:
         """The longest pause that its settings and its sidecar allow."""
         self._step(now_s)

@@ -536,6 +536,7 @@ class World:
         callback = self.callbacks.pop(broker.number, None)
         if callback is not None:
             self._kept[broker.number] = callback.kept()
+            callback.end()
 
     def _append_to(self, broker: SimulatedBroker, volume: Volume, count: int, cause: str) -> None:
         """Writes to a log dir; a full one goes offline, and ends a broker that has no other."""
