@@ -229,7 +229,7 @@ class Relief:
             relieving=self._relieving(settle_s),
             in_vain=frozenset(room.log_dir for room in rooms if self._is_in_vain(room.log_dir)),
         )
-        if refusal or plan(view).room is None:
+        if refusal or not seen or plan(view).room is None:
             return plan(view)
         examined = await self.topics.examine(seen, classes, int(1000 * self.wall(now)), _READ_S)
         if isinstance(examined, Failure):

@@ -10,7 +10,7 @@ restarted in a throttle: its ``origin`` is ``Origin.DISK``.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from sidecar.control.board import Snapshot
 from sidecar.control.poller import Poller
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from tests.simulation.callback import Callback
     from tests.simulation.sidecars import SimulatedSidecar
     from tests.simulation.world import World
+
+_HAIR_S: Final = 1e-6
 
 
 class Origin(StrEnum):
@@ -244,7 +246,8 @@ class Camera:
         )
 
     def _faults_now(self) -> Sequence[Fault]:
-        now = self._world.now()
+        # The time of a look is a sum of many waits, so it may be a hair before a fault of then.
+        now = self._world.now() + _HAIR_S
         while self._faults and self._faults[0].at_s <= now:
             self._under_way.append(self._faults.pop(0))
         self._under_way = [each for each in self._under_way if lasts_until(each) >= now]

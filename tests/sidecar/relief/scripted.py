@@ -184,6 +184,7 @@ class World:
     ) -> Examined | Failure:
         if self._is_down():
             return DOWN
+        assert partitions
         return Examined(
             {topic: SEGMENT for topic, _ in partitions},
             {

@@ -210,6 +210,17 @@ async def test_it_gives_up_a_volume_that_something_else_fills(tmp_path: Path) ->
     assert before == world.deletions
 
 
+async def test_without_a_declared_topic_nothing_is_examined(tmp_path: Path) -> None:
+    """A volume fills, and no topic is declared."""
+    world, sidecar = started(1, tmp_path)
+    world.logs = {("orders", 0): world.logs["orders", 0]}
+    world.logs["orders", 0].rate = 20 * MB
+    await run(world, 130.0, sidecar)
+    assert world.lowest < LIMIT
+    assert 0 == world.deletions
+    assert "" != sidecar.relief.planned.why
+
+
 async def test_a_dry_run_deletes_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Its plan is logged once, and stays."""
     world, sidecar = started(1, tmp_path)
