@@ -36,7 +36,7 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from itertools import count
+from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 from sidecar.control.board import Snapshot
@@ -150,12 +150,12 @@ class Claims:
         """Whether no fault touches any of them, nor has for as long as it takes to recover."""
         since = self._world.now() - RECOVERY_S - self.reaction_s
         return not any(
-            self._disturbed[name] or self._quiet_since.get(name, 0.0) > since for name in names
+            self._disturbed.get(name) or self._quiet_since.get(name, 0.0) > since for name in names
         )
 
     def quiet_s(self, name: str) -> float | None:
         """For how long no fault has touched something or a link; None during one."""
-        if self._disturbed[name] or self._disturbed[LINKS]:
+        if self._disturbed.get(name) or self._disturbed.get(LINKS):
             return None
         since = max(self._quiet_since.get(each, 0.0) for each in (name, LINKS))
         return self._world.now() - since
@@ -274,7 +274,7 @@ class Claims:
         if state is None or state.read_at is None:
             return list(broker.served.values())
         read_s = state.read_at - sidecar.anchor_s
-        return [each for each in broker.answered if each.at_s >= read_s]
+        return [*takewhile(lambda each: each.at_s >= read_s, reversed(broker.answered))]
 
     def _last_available(
         self, sidecar: SimulatedSidecar

@@ -155,24 +155,6 @@ class _Handle:
         """It is due once more."""
         self._loop._due.append(self)
 
-    def run(self) -> None:
-        """Calls it, unless its process can't run."""
-        context = self._context
-        process = context.get(_PROCESS)
-        if process is not None and not process.runs:
-            process.postpone(self)
-            return
-        try:
-            context.run(self._callback, *self._args)
-        except (SystemExit, KeyboardInterrupt):
-            raise
-        except BaseException as error:  # noqa: BLE001 - as asyncio's do
-            report = {
-                "message": f"Exception in callback {self._callback!r}",
-                "exception": error,
-            }
-            self._loop.call_exception_handler(report)
-
 
 class VirtualLoop(asyncio.BaseEventLoop):
     """The loop; its connections are a network's of ``net``.
@@ -192,7 +174,6 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._timers: list[tuple[float, int, _Handle]] = []
         self._numbers = count()
         self.processes: dict[Process, None] = {}
-        self.set_task_factory(_task)
 
     def end(self) -> None:
         """Ends what all processes were killed with; called in the loop when nothing else runs."""
@@ -220,6 +201,22 @@ class VirtualLoop(asyncio.BaseEventLoop):
         handle = _Handle(callback, args, self, context)
         heappush(self._timers, (when, next(self._numbers), handle))
         return handle
+
+    def create_task(
+        self, coro: Any, *, name: object = None, context: Context | None = None
+    ) -> asyncio.Task[Any]:
+        """As asyncio's, and its process knows it."""
+        task = asyncio.Task(coro, loop=self, context=context)
+        if name is not None:
+            task.set_name(name)
+        process = _PROCESS.get() if context is None else context.get(_PROCESS)
+        if process is not None:
+            self.processes[process] = None
+            tasks = process.tasks
+            tasks.append(task)
+            if len(tasks) > 500:
+                process.tasks = [each for each in tasks if not each.done()]
+        return task
 
     def call_later(  # type: ignore[override]
         self,
@@ -251,8 +248,20 @@ class VirtualLoop(asyncio.BaseEventLoop):
             due.append(heappop(timers)[2])
         for _ in range(len(due)):
             handle = due.popleft()
-            if not handle._cancelled:
-                handle.run()
+            if handle._cancelled:
+                continue
+            context = handle._context
+            process = context.get(_PROCESS)
+            if process is not None and not process.runs:
+                process.postpone(handle)
+                continue
+            try:
+                context.run(handle._callback, *handle._args)
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:  # noqa: BLE001 - as asyncio's do
+                message = f"Exception in callback {handle._callback!r}"
+                self.call_exception_handler({"message": message, "exception": error})
 
     def run_in_executor(  # type: ignore[override] # there are no executors
         self, executor: object, func: Callable[..., Any], *args: Any
@@ -324,18 +333,3 @@ def _call(future: asyncio.Future[Any], func: Callable[..., Any], *args: Any) -> 
     else:
         if not future.done():
             future.set_result(result)
-
-
-def _task(
-    loop: asyncio.AbstractEventLoop, coroutine: Any, context: Context | None = None
-) -> asyncio.Task[Any]:
-    task = asyncio.Task(coroutine, loop=loop, context=context)
-    process = (context or copy_context()).get(_PROCESS)
-    if process is not None:
-        assert isinstance(loop, VirtualLoop)
-        loop.processes[process] = None
-        tasks = process.tasks
-        tasks.append(task)
-        if len(tasks) > 500:
-            process.tasks = [each for each in tasks if not each.done()]
-    return task

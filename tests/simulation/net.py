@@ -320,11 +320,11 @@ class Network:
         """Whether nothing passes from one process to another."""
         if not self._cuts or one is None or other is None:
             return False
-        return self._cuts[one.name, other.name] > 0
+        return self._cuts.get((one.name, other.name), 0) > 0
 
     def are_joined(self, one: str, other: str) -> bool:
         """Whether everything passes between two processes, by name."""
-        return not (self._cuts[one, other] or self._cuts[other, one])
+        return not (self._cuts.get((one, other)) or self._cuts.get((other, one)))
 
     def cut(self, ways: Iterable[Way]) -> None:
         """From now on nothing passes these ways; each cut ends by itself."""

@@ -18,6 +18,7 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cache
 from typing import Any, Self
 
 from kio.index import load_payload_module
@@ -37,6 +38,7 @@ LONGEST_REQUEST_BYTES = 100 * 1024**2
 """Kafka's default of socket.request.max.bytes: a longer request, such as a TLS handshake read as
 one, is not waited for."""
 _HEADER = struct.Struct(">ihhih")
+_MECHANISMS = ("PLAIN", "OAUTHBEARER")
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +346,9 @@ class FakeConnection(asyncio.Protocol):
         _, key, version, correlation_id, client_id_length = _HEADER.unpack_from(frame)
         start = _HEADER.size + max(client_id_length, 0)
         # Of the requests that are spoken here these have the header that ends in tags.
-        flexible = key in {DESCRIBE_CLUSTER, DESCRIBE_LOG_DIRS, *self.broker.cluster.answerers}
+        flexible = (
+            key in {DESCRIBE_CLUSTER, DESCRIBE_LOG_DIRS} or key in self.broker.cluster.answerers
+        )
         client_id = frame[_HEADER.size : start].decode()
         request = FakeRequest(key, version, correlation_id, frame[start + flexible :], client_id)
         self.broker.requests.append(request)
@@ -387,28 +391,16 @@ class FakeConnection(asyncio.Protocol):
         return self.broker.answer(request)
 
     def _handshake(self, request: FakeRequest) -> bytes:
-        module = load_payload_module(SASL_HANDSHAKE, request.api_version, EntityType.response)
-        mechanisms = ("PLAIN", "OAUTHBEARER")
         asked = request.body[2:].decode()
-        code = ErrorCode.none if asked in mechanisms else ErrorCode.unsupported_sasl_mechanism
+        code = ErrorCode.none if asked in _MECHANISMS else ErrorCode.unsupported_sasl_mechanism
         if self.broker.cluster.users is None:
             code = ErrorCode.illegal_sasl_state
-        return encode(module.SaslHandshakeResponse(error_code=code, mechanisms=mechanisms))
+        return _handshaken(request.api_version, code)
 
     def _authenticate(self, request: FakeRequest) -> bytes:
-        version = request.api_version
-        module = load_payload_module(SASL_AUTHENTICATE, version, EntityType.response)
         self._logged_in = self._right(request.decoded.auth_bytes)
-        lifetime = timedelta(milliseconds=self.broker.cluster.session_lifetime_ms)
-        code = ErrorCode.none if self._logged_in else ErrorCode.sasl_authentication_failed
-        return encode(
-            module.SaslAuthenticateResponse(
-                error_code=code,
-                error_message=None if self._logged_in else "Authentication failed",
-                auth_bytes=b"",
-                **({"session_lifetime": lifetime} if version >= 1 else {}),
-            )
-        )
+        lifetime_ms = self.broker.cluster.session_lifetime_ms
+        return _authenticated(request.api_version, lifetime_ms, right=self._logged_in)
 
     def _right(self, auth_bytes: bytes) -> bool:
         users = self.broker.users or self.broker.cluster.users or {}
@@ -418,6 +410,27 @@ class FakeConnection(asyncio.Protocol):
         return users.get(user) == password
 
 
+@cache
+def _handshaken(version: int, code: ErrorCode) -> bytes:
+    module = load_payload_module(SASL_HANDSHAKE, version, EntityType.response)
+    return encode(module.SaslHandshakeResponse(error_code=code, mechanisms=_MECHANISMS))
+
+
+@cache
+def _authenticated(version: int, lifetime_ms: int, *, right: bool) -> bytes:
+    module = load_payload_module(SASL_AUTHENTICATE, version, EntityType.response)
+    lifetime = timedelta(milliseconds=lifetime_ms)
+    return encode(
+        module.SaslAuthenticateResponse(
+            error_code=ErrorCode.none if right else ErrorCode.sasl_authentication_failed,
+            error_message=None if right else "Authentication failed",
+            auth_bytes=b"",
+            **({"session_lifetime": lifetime} if version >= 1 else {}),
+        )
+    )
+
+
+@cache
 def kio_type(api_key: int, version: int, kind: Any) -> Any:
     """The class of a request or an answer in kio."""
     classes = vars(load_payload_module(api_key, version, kind)).values()

@@ -5,6 +5,7 @@ import io
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import Enum
+from functools import cache
 from typing import Any, get_args, get_origin, get_type_hints
 from uuid import UUID
 
@@ -39,16 +40,19 @@ def our_request(request: Any, version: int) -> bytes:
 
 def kio_entity(entity: Any, fields: Mapping[str, Any]) -> Any:
     """An entity of kio's from plain values: an array of entities is a list of their fields."""
-    types = get_type_hints(entity)
-    return entity(**{name: _kio_value(types[name], value) for name, value in fields.items()})
+    return entity(**{name: _kio_value(entity, name, value) for name, value in fields.items()})
 
 
-def _kio_value(of_type: Any, value: Any) -> Any:
+def _kio_value(entity: Any, name: str, value: Any) -> Any:
     if not isinstance(value, list):
         return value
+    of_type = _hints(entity)[name]
     # The type is tuple[Entity, ...], or that or None.
     array = next((each for each in get_args(of_type) if get_origin(each) is tuple), of_type)
     return tuple(kio_entity(get_args(array)[0], each) for each in value)
+
+
+_hints = cache(get_type_hints)
 
 
 def kio_request(key: int, version: int, **fields: object) -> bytes:
