@@ -68,6 +68,9 @@ class _Volume:
         held_at: since when it violates, or has not more than the release margin since; None if not.
         is_known: whether its violation was there for so long that sidecars know it.
         is_settled: whether no fault hides it, nor has until a while ago.
+        hidden: the least bytes available since faults began that still hide it; None: none does.
+        is_kept: whether its broker was away meanwhile, so that sidecars remember what they saw of
+            it until they see it again.
     """
 
     reported: int | None = None
@@ -76,6 +79,19 @@ class _Volume:
     held_at: float | None = None
     is_known: bool = False
     is_settled: bool = False
+    hidden: int | None = None
+    is_kept: bool = False
+
+    def hide(self, available: int | None, *, is_hidden: bool, is_away: bool) -> None:
+        """Whether a fault hides it now, and whether its broker is away."""
+        if not is_hidden:
+            self.hidden, self.is_kept = None, False
+            return
+        self.hidden = min(
+            (each for each in (self.hidden, self.reported, available) if each is not None),
+            default=None,
+        )
+        self.is_kept |= is_away
 
     def show(self, available: int, setup: Setup, now: float) -> None:
         """Its broker runs, and has it."""
@@ -134,6 +150,9 @@ class _Auditor:
                 volume = self._volumes.setdefault((number, log_dir), _Volume())
                 is_settled = self._is_settled(sight.quiet_s) and self._is_settled(shown.quiet_s)
                 volume.is_settled = is_settled and shown.available is not None
+                is_hidden = sight.quiet_s is None or shown.quiet_s is None
+                is_away = sight.up_s is None
+                volume.hide(shown.available, is_hidden=is_hidden, is_away=is_away)
                 if sight.up_s is None or shown.available is None:
                     # Nothing is written there, and sidecars remember what was shown.
                     volume.violates_at = volume.stops_at = None
@@ -148,7 +167,8 @@ class _Auditor:
             self._unregistered_until = now + setup.validity_s + self._reaction_s
             self._unregistered += self._last.gone
         volumes = self._volumes.values()
-        reported = [*(each.reported for each in volumes), *moment.gone, *self._unregistered]
+        kept = (each.hidden for each in volumes if each.is_kept)
+        reported = [*(each.reported for each in volumes), *kept, *moment.gone, *self._unregistered]
         if any(each is None or each <= setup.room_bytes for each in reported) or any(
             sight.overridden for sight in moment.brokers.values()
         ):

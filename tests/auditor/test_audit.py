@@ -168,6 +168,23 @@ def test_a_node_id_that_is_unregistered(sight: dict[str, object], available: int
     assert broken(trace) == [(620.0, CAUSE)]
 
 
+@pytest.mark.parametrize("has_left", [False, True])
+def test_a_volume_that_is_hidden_after_its_broker_was_away(*, has_left: bool) -> None:
+    """What a broker showed before it was away counts until it is seen, and else for the validity.
+
+    Space is freed while a fault hides the volume, from before until the end.
+    """
+
+    def hidden(second: int, number: int, sight: BrokerSight) -> BrokerSight:
+        sight = replace(sight, factor=0.0 if second > FULL_S else sight.factor)
+        if number != 1 or second < BACK_S - 10:
+            return sight
+        is_away = has_left and BACK_S + 20 <= second < BACK_S + 40
+        return replace(sight, quiet_s=None, up_s=None if is_away else sight.up_s)
+
+    assert broken(made(hidden)) == ([] if has_left else [(590.0, CAUSE)] * 3)
+
+
 def test_a_throttle_without_a_cause_after_faults() -> None:
     """With a sidecar in a fault, the validity counts too."""
     trace = made(between(200, 700, 2, factor=0.0), quiet_s=20.0)
