@@ -180,7 +180,6 @@ class FormerBroker(FakeBroker):
         served: as the broker's.
         answered_s: likewise.
         answered: likewise.
-        left_bytes: likewise.
     """
 
     def __init__(self, broker: SimulatedBroker) -> None:
@@ -190,7 +189,17 @@ class FormerBroker(FakeBroker):
         self.served = broker.served
         self.answered_s = broker.answered_s
         self.answered = broker.answered
-        self.left_bytes = broker.left_bytes
+        self._left_bytes = broker.left_bytes
+
+    @property
+    def shown_bytes(self) -> list[int]:
+        """The least of each volume that it last showed to anybody, or had when it ended."""
+        return [
+            min(
+                [left, *(each.available.get(volume.log_dir, left) for each in self.served.values())]
+            )
+            for volume, left in zip(self.volumes, self._left_bytes, strict=True)
+        ]
 
 
 class OrderedConnection(FakeConnection):

@@ -52,8 +52,11 @@ class Recorder:
         return Trace(self._setup, [pickle.loads(each) for each in self._moments])
 
     def unregistered(self, former: "FormerBroker") -> None:
-        """A node id is listed no more; the auditor is to know it, however short that was."""
-        self._unregistered += former.left_bytes
+        """A node id is listed no more; the auditor is to know it, however short that was.
+
+        A sidecar that reaches nobody has the first list without it later.
+        """
+        self._unregistered += former.shown_bytes
 
     def charged(self, allowed_s: float) -> None:
         """A client was charged by a callback that allows such pauses, perhaps between two looks."""
@@ -75,7 +78,11 @@ class Recorder:
                 {key: world.claims.quiet_s(each.name) for key, each in world.sidecars.items()},
                 sum(each.written_bytes for each in world.clients),
                 unregistered
-                + [left for former in world.former.values() for left in former.left_bytes],
+                + [
+                    shown
+                    for former in (*world.former.values(), *world.unlisted.values())
+                    for shown in former.shown_bytes
+                ],
             )
             self._moments.append(pickle.dumps(moment))
             self._had_emergency = False

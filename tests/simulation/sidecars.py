@@ -109,6 +109,13 @@ class SimulatedSidecar:
         """Whether it was told to end."""
         return self._stop.is_set()
 
+    def lists(self, broker_id: int) -> bool:
+        """Whether the last list of brokers that it had, or the process before it, has a node id."""
+        state = (
+            None if self.parts is None else self.parts.board.snapshot.memory.brokers.get(broker_id)
+        )
+        return state is not None and state.missing_since is None
+
     def start(self, on_start: Callable[["SimulatedSidecar"], None]) -> None:
         """Starts it, as a new process.
 

@@ -39,7 +39,7 @@ def test_a_node_id_that_is_unregistered_at_once_is_recorded() -> None:
         loop.close()
     assert not world.former
     moments = world.recorder.trace.moments
-    (gone,) = [each.gone for each in moments if each.gone]
+    (gone,) = {tuple(each.gone) for each in moments if each.gone}
     assert [*gone] == [freed[0] - 1_000_000]
 
 

@@ -258,7 +258,8 @@ class World:
         refuses: whether brokers have the authorizer.
         clients: all of them.
         former: the node ids that no broker has any more and nobody has unregistered.
-        unregistered_at: when the last of them was.
+        unlisted: the node ids that were unregistered and that a sidecar remembers from a list.
+        unregistered_at: when the last of them was, or when the last sidecar had a list without it.
         partitions: by index.
         has_controller: whether there is one, that fences, unfences, and elects.
         controller: on which machine.
@@ -363,6 +364,7 @@ class World:
         self._kept: dict[int, KeptDocument | None] = {}
         self._wall_ms = dict.fromkeys(self.brokers, 0)
         self.former: dict[int, FormerBroker] = {}
+        self.unlisted: dict[int, FormerBroker] = {}
         self.unregistered_at = -math.inf
         self.has_controller = True
         self.controller = 0
@@ -572,8 +574,16 @@ class World:
             self.recorder.unregistered(former)
             self.note(f"node id {broker_id} is unregistered")
             self.unregistered_at = self.now()
+            self.unlisted[broker_id] = former
             del self.cluster.brokers[broker_id]
             self.cluster.forget_answers()
+
+    def _note_unlisted(self) -> None:
+        for broker_id in [*self.unlisted]:
+            if any(each.lists(broker_id) for each in self.sidecars.values()):
+                self.unregistered_at = self.now()
+            else:
+                del self.unlisted[broker_id]
 
     def all_registered(self) -> list[SimulatedBroker | FormerBroker]:
         """Whoever has a node id, and the node ids that nobody has any more."""
@@ -809,6 +819,7 @@ class World:
             self.reached.look()
             is_controlled = self._is_controlled()
             now = self.now()
+            self._note_unlisted()
             for number, broker in self.brokers.items():
                 if broker.is_running:
                     self._copy(number, broker)
