@@ -28,7 +28,7 @@ class Recorder:
         self._up_since: dict[int, float] = {}
         self._told_s: dict[int, float] = {}
         self._pauses: dict[int, float] = {}
-        self._unregistered: list[int] = []
+        self._unregistered: dict[int, FormerBroker] = {}
         self._moments: list[bytes] = []
         self._had_emergency = False
         self._setup = Setup(
@@ -56,7 +56,7 @@ class Recorder:
 
         A sidecar that reaches nobody has the first list without it later.
         """
-        self._unregistered += former.shown_bytes
+        self._unregistered[former.broker_id] = former
 
     def charged(self, allowed_s: float) -> None:
         """A client was charged by a callback that allows such pauses, perhaps between two looks."""
@@ -67,7 +67,8 @@ class Recorder:
         while True:
             await asyncio.sleep(_LOOK_S)
             world = self._world
-            unregistered, self._unregistered = self._unregistered, []
+            former = {**world.former, **world.unlisted, **self._unregistered}
+            self._unregistered.clear()
             self._note_pauses()
             # Leaders move between two looks, so the pauses of an emergency may be of another one.
             for callback in world.callbacks.values():
@@ -77,12 +78,7 @@ class Recorder:
                 {number: self._sight(broker) for number, broker in world.brokers.items()},
                 {key: world.claims.quiet_s(each.name) for key, each in world.sidecars.items()},
                 sum(each.written_bytes for each in world.clients),
-                unregistered
-                + [
-                    shown
-                    for former in (*world.former.values(), *world.unlisted.values())
-                    for shown in former.shown_bytes
-                ],
+                [shown for each in former.values() for shown in each.shown_bytes],
             )
             self._moments.append(pickle.dumps(moment))
             self._had_emergency = False

@@ -48,5 +48,5 @@ def test_what_must_hold_holds() -> None:
 @pytest.mark.slow
 def test_sidecars_make_room() -> None:
     """And no claim about a deletion breaks."""
-    found = simulate("--seeds", "3", "--hours", "0.05", "--relief", "--jobs", "1")
+    found = simulate("--seeds", "1", "--hours", "0.05", "--relief", "--jobs", "1")
     assert re.search("'DeleteRecords': [1-9]", found)
