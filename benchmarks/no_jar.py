@@ -44,6 +44,7 @@ from sidecar.errors import ClusterError
 from sidecar.kafka.broker_loggers import REQUEST_LOGGER, set_levels
 from sidecar.settings import KafkaAdmin
 from sidecar.settings.convert import addresses
+from tests.support.exporter import export_metrics
 from tests.support.java import beans
 from tests.support.java_traffic import JavaTraffic
 
@@ -82,9 +83,15 @@ _MB: Final = 1e6
 class ClientQuotas(Nothing):
     """Stock brokers, and a sidecar that lowers client quotas."""
 
-    def __init__(self, *, reads_log: bool = False) -> None:
-        """Start nothing yet; ``reads_log`` is whether the sidecar reads the request log."""
+    def __init__(self, *, reads_log: bool = False, reads_metrics: bool = False) -> None:
+        """Start nothing yet.
+
+        Args:
+            reads_log: whether the sidecar reads the request log.
+            reads_metrics: whether it reads the broker's metrics, by a JMX exporter.
+        """
         self._reads_log = reads_log
+        self._reads_metrics = reads_metrics
 
     async def obey(self, cluster: Cluster, polls: Polls, limit_bytes: int) -> None:
         """Start the sidecar."""
@@ -95,6 +102,8 @@ class ClientQuotas(Nothing):
             found = await set_levels(admin, {0: "DEBUG"}, REQUEST_LOGGER)
             if found != {0: "DEBUG"}:
                 raise ClusterError(f"the request log can't be turned on: {found}")
+        if self._reads_metrics:
+            log["SIDECAR_BROKER_METRICS_URLS"] = f"0={await export_metrics(cluster, 0)}"
         own = {
             "SIDECAR_ENFORCEMENT": "client-quotas",
             "SIDECAR_CLIENT_QUOTA_FLOOR": str(FLOOR),
@@ -117,6 +126,9 @@ ARMS: Final = {
     "client-quotas": Arm(f"client quotas, {DEFAULT_VERSION}", _CLIENT_QUOTAS),
     "client-quotas-3.9.1": Arm(f"client quotas, {OLDER}", _CLIENT_QUOTAS, OLDER),
     "client-quotas-log": Arm("client quotas, request log", ClientQuotas(reads_log=True)),
+    "client-quotas-metrics": Arm(
+        "client quotas, brokers' metrics", ClientQuotas(reads_metrics=True)
+    ),
     "callback": Arm("quota callback", OURS),
     "peer": Arm(PEER.name, PEER),
 }

@@ -4,12 +4,13 @@ With another enforcement it does nothing, unless the state file says that an ear
 quotas. Those are restored.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from prometheus_client.registry import Collector
 
 from sidecar.client_quotas.aiven import aiven_quotas
+from sidecar.client_quotas.broker_metrics import BrokerMetrics
 from sidecar.client_quotas.metrics import ClientQuotaCollector
 from sidecar.client_quotas.plan import Ledger
 from sidecar.client_quotas.platform import KafkaQuotas
@@ -30,8 +31,9 @@ _CAN_NOT: Final = (
     "Client quotas refuse nobody and fall in steps, to {floor} a second for each quota on each "
     "broker: volumes fill further meanwhile."
 )
-_LOG: Final = (
-    "the request log of the broker beside this sidecar, and from other brokers' fill rates"
+_UNSEEN: Final = (
+    "The metrics of {brokers} show no client. Kafka measures clients once there is a produce "
+    "quota, and the exporter may need a rule for that."
 )
 
 
@@ -67,6 +69,9 @@ class ClientQuotaCapability(Capability):
                 Ledger(kept),
                 settings.broker_id,
             )
+            if lowers and settings.broker_metrics_urls:
+                urls = dict(settings.broker_metrics_urls)
+                self._throttle.metrics = BrokerMetrics(urls, board.now)
             if lowers and services.request_log is not None:
                 self._read(services, services.request_log, self._throttle)
 
@@ -135,14 +140,40 @@ def _sentences(throttle: QuotaThrottle, board: Board, floor: int) -> Iterator[st
         more = ", ..." if len(users) > _NAMED else ""
         yield f"Storage budgets slow these users: {', '.join(users[:_NAMED])}{more}."
     if throttle.lowers:
-        source = _LOG if throttle.rates.is_logged else "the fill rates of brokers"
-        yield f"What clients write is known from {source}."
+        yield from _sources(throttle)
     if left := throttle.ledger.left:
         names = "; ".join(map(str, left[:_NAMED]))
         yield f"Left alone, because somebody else sets these quotas back: {names}."
     if throttle.failure:
         yield f"Quotas can't be read or set: {throttle.failure}."
     yield _CAN_NOT.format(floor=format_size(floor))
+
+
+def _sources(throttle: QuotaThrottle) -> Iterator[str]:
+    """What tells how much clients write, and how coarse that is."""
+    rates = throttle.shown_rates
+    sources = []
+    if rates.is_logged:
+        sources.append("the request log of the broker beside this sidecar")
+    if rates.by_metrics:
+        sources.append(f"the metrics of {_brokers(rates.by_metrics)}, averages of 11 s")
+    if rates.by_fill:
+        sources.append(
+            f"the fill rates of {_brokers(rates.by_fill)}, with N equal clients N times too high"
+        )
+    yield f"What clients write is known from {'; '.join(sources) or 'no source yet'}."
+    if throttle.metrics is None:
+        return
+    failures = throttle.metrics.failures
+    for broker_id, failure in sorted(failures.items())[:_NAMED]:
+        yield f"The metrics of broker {broker_id} can't be read: {failure}."
+    if unseen := throttle.metrics.unseen:
+        yield _UNSEEN.format(brokers=_brokers(unseen))
+
+
+def _brokers(ids: Sequence[int]) -> str:
+    named = ", ".join(map(str, ids[:_NAMED])) + (", ..." if len(ids) > _NAMED else "")
+    return f"broker{'' if len(ids) == 1 else 's'} {named}"
 
 
 def _quotas(count: int) -> str:

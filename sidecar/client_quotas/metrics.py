@@ -48,6 +48,11 @@ class ClientQuotaCollector(Collector):
             "1 while client quotas can't be read or set, otherwise 0.",
             int(throttle is not None and bool(throttle.failure)),
         )
+        yield GaugeMetricFamily(
+            f"{_PREFIX}_broker_metrics_failing",
+            "Brokers whose metrics (SIDECAR_BROKER_METRICS_URLS) can't be read.",
+            0 if throttle is None or throttle.metrics is None else len(throttle.metrics.failures),
+        )
         yield CounterMetricFamily(
             f"{_PREFIX}_client_quota_changes",
             "Produce quotas that this sidecar has lowered, raised or restored.",

@@ -158,9 +158,10 @@ class Ledger:
                 continue
             if entity not in found.kept:
                 planned.keep[entity] = current
-            # Without a quota, clients write what they wrote before. With one, it bounds them.
-            before = current.base if current.original is None else None
-            self._step(entity, current, planned, wanted, before)
+            # Without a quota, clients write what they wrote before. With one, it bounds them, and
+            # fill rates may be too low while clients wait and segments are deleted.
+            rate = current.base if value is None else wanted.rates.later(entity)
+            self._step(entity, current, planned, wanted, rate)
         if wanted.factor < 1.0 or wanted.users:
             self._begin(found, planned, wanted)
         return planned

@@ -1,11 +1,13 @@
 """The most that clients write to one broker, by what shares a quota.
 
-Clients share a quota by user, by client-id, or by both (``sidecar.quotas.entities``). The first of
-these sources that there is tells how much they write:
+Clients share a quota by user, by client-id, or by both (``sidecar.quotas.entities``). For each
+broker, the first of these sources that there is tells how much they write:
 
-1. The request log of the broker beside this sidecar, if it has been read without a gap for a
-   minute. Other brokers have logs of their own, so for them the second source counts besides.
-2. The fill rates of brokers: no client writes more to a broker than the broker fills, unless
+1. The request log, for the broker beside this sidecar, if it has been read without a gap for a
+   minute (``sidecar.client_quotas.written``).
+2. The broker's metrics, if it has an address in SIDECAR_BROKER_METRICS_URLS
+   (``sidecar.client_quotas.broker_metrics``).
+3. The broker's fill rate: no client writes more to a broker than the broker fills, unless
    segments are deleted meanwhile. With N equal clients that is N times too much.
 
 The highest rate of the last 15 minutes counts (``sidecar.throttle.peak``).
@@ -14,9 +16,13 @@ Example: six clients write 3 MB/s each to the only broker. By the log a client-i
 the first quota is 6 MB/s. By the fill rate it may be 18 MB/s, so the first quota is 36 MB/s.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from sidecar.quotas.entities import Entity
+
+_SHAPES: Final = ("user", "client_id", "both")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,23 +33,70 @@ class Rates:
         user: those of one user.
         client_id: those with one client-id.
         both: those of one user with one client-id.
-        is_logged: whether this is by the request log.
+        is_logged: whether the request log tells those of its broker.
+        by_metrics: the brokers whose metrics tell.
+        by_fill: the brokers of which only the fill rate tells.
+        measured: the names of the attributes above that are not by fill rates alone.
     """
 
     user: float | None = None
     client_id: float | None = None
     both: float | None = None
     is_logged: bool = False
-
-    def at_least(self, rate: float) -> "Rates":
-        """Return the same rates, but none below another one."""
-        user, client_id, both = (
-            max(each or 0.0, rate) or None for each in (self.user, self.client_id, self.both)
-        )
-        return Rates(user, client_id, both, self.is_logged)
+    by_metrics: tuple[int, ...] = ()
+    by_fill: tuple[int, ...] = ()
+    measured: frozenset[str] = frozenset()
 
     def of(self, entity: Entity) -> float | None:
         """Return the rate that counts for a quota."""
-        if entity.user is None:
-            return self.client_id
-        return self.user if entity.client_id is None else self.both
+        rate: float | None = getattr(self, _shape(entity))
+        return rate
+
+    def later(self, entity: Entity) -> float | None:
+        """Return the rate that counts for a quota which is lowered already."""
+        return self.of(entity) if _shape(entity) in self.measured else None
+
+
+def of_cluster(
+    fills: Mapping[int, float],
+    logged: Rates | None,
+    own: int | None,
+    metrics: Mapping[int, Rates],
+) -> Rates:
+    """Combine the sources.
+
+    Args:
+        fills: broker id -> its fill rate, bytes/s.
+        logged: what the request log tells; None if it can't be relied on.
+        own: the broker of that log; None if it is not known.
+        metrics: broker id -> what its metrics tell.
+    """
+    parts = [] if logged is None else [(logged, 0.0)]
+    by_metrics: list[int] = []
+    by_fill: list[int] = []
+    for broker_id, fill in sorted(fills.items()):
+        if logged is None or broker_id != own:
+            found = metrics.get(broker_id, Rates())
+            parts.append((found, fill))
+            is_measured = any(getattr(found, shape) is not None for shape in _SHAPES)
+            (by_metrics if is_measured else by_fill).append(broker_id)
+    highest = {}
+    measured = set() if logged is None else set(_SHAPES)
+    for shape in _SHAPES:
+        rates = [(getattr(found, shape), fill) for found, fill in parts]
+        highest[shape] = max((fill if rate is None else rate for rate, fill in rates), default=0.0)
+        if any(rate is not None for rate, _ in rates):
+            measured.add(shape)
+    return Rates(
+        **{shape: rate or None for shape, rate in highest.items()},
+        is_logged=logged is not None,
+        by_metrics=tuple(by_metrics),
+        by_fill=tuple(by_fill),
+        measured=frozenset(measured),
+    )
+
+
+def _shape(entity: Entity) -> str:
+    if entity.user is None:
+        return "client_id"
+    return "user" if entity.client_id is None else "both"

@@ -6,7 +6,8 @@ storage budget. Before a quota is lowered for the first time, its original is in
 the cluster, and in the state file if there is one. So after a kill the next start finds it in
 either place, and restores it if nothing is throttled.
 
-- Quotas are read every 2 s while one is lowered or has to be, otherwise once a minute.
+- Quotas, and the metrics of brokers before them, are read every 2 to 3 s while a quota is lowered
+  or has to be, otherwise once a minute.
 - Every observer acts. Two at once do no harm: both set the same rung, and each waits a step after
   it first saw a value (``sidecar.throttle.quota_steps``).
 - A sidecar that has just started lowers and raises nothing until it has seen the volumes, or until
@@ -23,9 +24,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from sidecar.client_quotas.broker_metrics import FRESH_S, BrokerMetrics
 from sidecar.client_quotas.plan import Found, Ledger, Planned, Wanted, beginning
 from sidecar.client_quotas.platform import Outcomes, QuotaPlatform
-from sidecar.client_quotas.rates import Rates
+from sidecar.client_quotas.rates import Rates, of_cluster
 from sidecar.client_quotas.retained import retain
 from sidecar.client_quotas.written import Written
 from sidecar.control.board import Board
@@ -57,6 +59,7 @@ class QuotaThrottle:
         ledger: what is known of the quotas.
         broker_id: the broker beside this sidecar, if its id is known.
         written: what clients write to that broker; None without a request log.
+        metrics: what brokers measure of their clients; None without their addresses.
         unread: returns how many lines and bytes of the log were lost, and how many wait.
         found: what was read last; None before the first read, or while others act.
         failure: why quotas can't be read or set; "" if they can.
@@ -72,12 +75,13 @@ class QuotaThrottle:
     ledger: Ledger
     broker_id: int | None = None
     written: Written | None = None
+    metrics: BrokerMetrics | None = None
     unread: Callable[[], tuple[int, int]] = lambda: (0, 0)
     found: Found | None = field(default=None, init=False)
     failure: str = field(default="", init=False)
     changed: int = field(default=0, init=False)
-    _fill: Peak = field(default_factory=Peak, init=False)
-    _others: Peak = field(default_factory=Peak, init=False)
+    _fills: dict[int, Peak] = field(default_factory=dict, init=False)
+    _own: int | None = field(default=None, init=False)
     _started_at: float = field(init=False)
     _left: set[Entity] = field(default_factory=set, init=False)
 
@@ -87,13 +91,20 @@ class QuotaThrottle:
     @property
     def rates(self) -> Rates:
         """The most that clients write to one broker."""
+        return self._rates(FRESH_S)
+
+    @property
+    def shown_rates(self) -> Rates:
+        """The same by metrics as old as they get while nothing is lowered: for a person."""
+        return self._rates(2 * _REST_S)
+
+    def _rates(self, fresh_s: float) -> Rates:
         now = self.board.now()
+        fills = {key: peak.highest(now) or 0.0 for key, peak in self._fills.items()}
         logged = None if self.written is None else self.written.rates(now, *self.unread())
-        if logged is None:
-            fill = self._fill.highest(now)
-            return Rates(fill, fill, fill)
+        metrics = {} if self.metrics is None else self.metrics.rates(fresh_s)
         # Each broker has a request log of its own, and this sidecar reads one.
-        return logged.at_least(self._others.highest(now) or 0.0)
+        return of_cluster(fills, logged, self._own, metrics)
 
     @property
     def lowered(self) -> dict[Entity, float]:
@@ -126,9 +137,14 @@ class QuotaThrottle:
             for broker in memory.active_brokers()
             if broker.volumes
         }
-        own = next(iter(fills), None) if len(fills) == 1 else self.broker_id
-        self._fill.add(max(fills.values(), default=0.0), now)
-        self._others.add(max((rate for key, rate in fills.items() if key != own), default=0.0), now)
+        self._own = next(iter(fills)) if len(fills) == 1 else self.broker_id
+        for broker_id, rate in fills.items():
+            self._fills.setdefault(broker_id, Peak()).add(rate, now)
+        gone = [
+            key for key, peak in self._fills.items() if key not in fills and not peak.highest(now)
+        ]
+        for broker_id in gone:
+            del self._fills[broker_id]
 
     async def run(self) -> None:
         """Act until the board is closed."""
@@ -148,6 +164,8 @@ class QuotaThrottle:
         """Read the quotas, and make the changes that are due."""
         if not self.lowers and not self.ledger.kept:
             return
+        if self.metrics is not None:
+            await self.metrics.refresh()
         found = await self.platform.read()
         if isinstance(found, Failure):
             self._note(found)

@@ -216,6 +216,22 @@ def urls(raw: object) -> tuple[str, ...]:
     return _list(raw, "address", lambda part: check_url(part).rstrip("/"))
 
 
+def broker_urls(raw: object) -> tuple[tuple[int, str], ...]:
+    """Read a list of a broker's id, =, and an http or https URL; an id has one URL."""
+
+    def read(part: str) -> tuple[int, str]:
+        number, equals, url = part.partition("=")
+        if not equals or not _INTEGER.fullmatch(number):
+            # The part may contain a password, so it is not quoted.
+            raise ValueError("needs broker ids, such as 0=http://broker-0:11001/metrics")
+        return broker_id(number), check_url(url)
+
+    pairs = _list(raw, "broker id and address", read)
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("has two addresses for one broker")
+    return pairs
+
+
 def listen_address(raw: object) -> HostPort:
     """Read an address to listen on; with port 0 the system chooses a port."""
     return parse_address(text(raw), lowest_port=0)

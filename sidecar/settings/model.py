@@ -52,6 +52,7 @@ FolderUrl = Annotated[str, Form(convert.folder_url, "http or https URL")]
 SecretUrl = Annotated[SecretStr, Form(convert.secret_url, "http or https URL", is_secret=True)]
 Pod = Annotated[str, Form(convert.pod, "namespace/name/uid")]
 Urls = Annotated[tuple[str, ...], Form(convert.urls, "URL list")]
+BrokerUrls = Annotated[tuple[tuple[int, str], ...], Form(convert.broker_urls, "ID=URL list")]
 Address = Annotated[HostPort, Form(convert.listen_address, "host:port")]
 Servers = Annotated[
     tuple[HostPort, ...], Form(convert.addresses, "host:port list"), Default("required")
@@ -248,6 +249,9 @@ class Settings(BaseSettings):
     client_quota_floor: Floor = 512 << 10
     """The lowest produce quota, for a second on each broker, that the sidecar sets with
     SIDECAR_ENFORCEMENT=client-quotas. It should be at least the size of clients' requests."""
+    broker_metrics_urls: BrokerUrls = ()
+    """With SIDECAR_ENFORCEMENT=client-quotas, the addresses of brokers' metrics by a JMX exporter,
+    such as 1=http://broker-1:11001/metrics. They tell what clients write, so quotas fall sooner."""
     aiven_project: Text | None = None
     """The project of an Aiven for Apache Kafka service. Then SIDECAR_ENFORCEMENT=client-quotas sets
     quotas by Aiven's API, in place of Kafka's protocol."""

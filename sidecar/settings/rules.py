@@ -126,8 +126,9 @@ def _check_quotas(values: Settings, problems: Problems, *, has_brokers: bool) ->
         problems.add("quota_source", needed)
     name = problems.name("enforcement")
     if values.enforcement != "client-quotas":
-        if values.aiven_project is not None:
-            problems.add("aiven_project", f"has no effect without client-quotas in {name}")
+        for field in ("aiven_project", "broker_metrics_urls"):
+            if getattr(values, field):
+                problems.add(field, f"has no effect without client-quotas in {name}")
         return
     if not has_brokers and values.check_interval_s > 0.0:
         problems.add("enforcement", f"client-quotas {needed}")

@@ -11,15 +11,17 @@ has in a second: 512 KiB for the default floor. A simulation over Kafka's own ar
 for a connection that sends whatever it likes (``tests/sidecar/throttle/test_quota_steps.py``).
 The requests of all connections that share a quota count together. Larger requests wait longer.
 
-Quotas that are not lowered yet are different. If no client writes more than ``rate``, the first
-value is twice that, and nobody waits. Without a known rate, steps begin at the original quota,
-which bounds what its clients write. A client without a quota begins at ``FIRST``; if it writes more
-than that to one broker, its first wait is longer.
+If the clients of a quota are known to write no more than ``rate``, the next value is twice that
+at most, and nobody waits. With R of them for the bytes in the window and b since that was seen, the
+wait is (R W + b) / 2R - W: 6 s at most while b is less than 23 s of R. Without a known rate, steps
+begin at the original quota, which bounds what its clients write. A client without a quota begins at
+``FIRST``; if it writes more than that to one broker, its first wait is longer.
 
 Every value is a rung of one fixed ladder, each about 1 % above the one below. So a lowered quota is
 recognised by its number, and sidecars that act at the same time agree: the next value depends only
 on the value that applies, and each waits for a step after it first saw that value. Two of them
-set the same rung, or the second finds a new rung and waits again.
+set the same rung, or the second finds a new rung and waits again. If they know different rates,
+both are bounds, and the lower one is reached.
 
 Example: an original of 100 MB/s, a floor of 100 kB/s. The next quotas are 85.2 and 72.7 MB/s, and
 after 30 steps (3 min) less than a hundredth is left. A release multiplies the quota by 2.5 each
@@ -109,8 +111,8 @@ def next_quota(
         factor: the throttle factor, 0.0 to 1.0.
         floor: the lowest quota, bytes/s, >= ``SMALLEST_FLOOR``; a lower original stays as it is.
         now: steady seconds.
-        rate: the most that a client of this quota writes to one broker, bytes/s; None if unknown.
-            It counts only while the quota is not lowered.
+        rate: the most that a client of this quota writes to one broker, bytes/s; None if unknown,
+            or if it may be too low by now.
     """
     original, value = held.original, held.value
     if now < held.since + STEP_S:
@@ -123,7 +125,7 @@ def next_quota(
     if value is None:
         return max(target, _first(rate))
     below = _rung(max(floor, (_WINDOW_S * value + _PAUSE_S * floor) / (_WINDOW_S + _PAUSE_S)))
-    if held.is_original and rate is not None:
+    if rate is not None:
         below = min(below, _first(rate))
     below = max(below, target)
     # The ladder may have no rung between the step and the value, just above the floor.

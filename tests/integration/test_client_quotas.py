@@ -17,6 +17,7 @@ from sidecar.throttle.quota_steps import LONGEST_PAUSE_S, is_rung
 from tests.support.client_quotas import admin_of, quotas_of, remove_quotas, under
 from tests.support.command import command
 from tests.support.daemon import FULL_BYTES, Daemon, Start, settings
+from tests.support.exporter import export_metrics
 from tests.support.rates import flows, rates
 from tests.support.waiting import seen
 
@@ -64,11 +65,12 @@ async def quotas(node: Cluster) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def producers(cluster: Cluster) -> AsyncIterator[list[Traffic]]:
-    """Two producers: etl, which has a quota of its own, and one without a quota."""
+async def producers(cluster: Cluster, *more: str) -> AsyncIterator[list[Traffic]]:
+    """Producers: etl, which has a quota of its own, one without a quota, and more such ones."""
+    client_ids = ("etl", "rest", *more)
     async with Admin(cluster.bootstrap) as admin:
-        for name in ("of-etl", "of-rest"):
-            await admin.create_topic(name, config=SMALL)
+        for client_id in client_ids:
+            await admin.create_topic(f"of-{client_id}", config=SMALL)
     async with AsyncExitStack() as stack:
         yield [
             await stack.enter_async_context(
@@ -79,7 +81,7 @@ async def producers(cluster: Cluster) -> AsyncIterator[list[Traffic]]:
                     config={"client.id": client_id, **REQUESTS},
                 )
             )
-            for client_id in ("etl", "rest")
+            for client_id in client_ids
         ]
 
 
@@ -154,17 +156,49 @@ async def _falls(daemon: Daemon, traffics: list[Traffic], most: float) -> list[l
     raise AssertionError(f"{found}\n{daemon.output}")
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+async def test_the_metrics_of_brokers_tell_what_clients_write(
+    node: Cluster, start: Start, tmp_path: Path
+) -> None:
+    """By the documented rule of the JMX exporter; quotas begin at twice that.
+
+    The quotas of before let Kafka measure etl by its client-id. The exporter ends with the node.
+    """
+    urls = f"0={await export_metrics(node, 0)}"
+    async with producers(node, "more") as traffics:
+        await flows(*traffics)
+        daemon = await start(node, of_quotas(node, tmp_path, BROKER_METRICS_URLS=urls))
+        await daemon.decides(1.0)
+        known = "What clients write is known from the metrics of broker 0, averages of 11 s."
+        await seen(known, lambda: page_of(daemon), lambda text: known in text, 180.0)
+        before = await rates(traffics, 12.0)
+        await node.occupy(0, 0, FULL_BYTES)
+        await daemon.decides(0.0)
+        # By fill rates, it would begin at twice the sum.
+        first = (await lowered(node, REST))[REST][KEY]
+        assert 1.5 * sum(before) >= first, (before, first)
+        found = await _falls(daemon, traffics, 0.1 * RATE)
+        await node.occupy(0, 0, 0)
+        await daemon.decides(1.0)
+        await flows(*traffics)
+        await restored(node)
+        assert LONGEST_PAUSE_S >= max(each.longest_throttle_s for each in traffics), found
+
+
+async def page_of(daemon: Daemon) -> str:
+    """The status page."""
+    return (await daemon.ask("/")).text
+
+
 async def test_observe_mode_sets_nothing(node: Cluster, start: Start, tmp_path: Path) -> None:
     """It shows how many quotas it would lower."""
     daemon = await start(node, of_quotas(node, tmp_path, MODE="observe"))
     await daemon.decides(1.0, "shadow")
     await node.occupy(0, 0, FULL_BYTES)
 
-    async def page() -> str:
-        return (await daemon.ask("/")).text
-
     expected = "In enforce mode 3 produce quotas would be lowered."
-    await seen(expected, page, lambda text: expected in text)
+    await seen(expected, lambda: page_of(daemon), lambda text: expected in text)
     assert await quotas_of(node) == BEFORE
 
 

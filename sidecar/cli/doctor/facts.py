@@ -175,6 +175,7 @@ class Facts:
         enforcement: what is to enforce the factor by these settings.
         floor: the lowest quota that these settings let the sidecar set, bytes/s.
         by_acls: whether ACLs of Kafka say who may set quotas, and not a platform's own API.
+        metrics: broker id -> the highest rate in its metrics, bytes/s, for brokers with an address.
         remarks: notices about the settings, and lines that fit no volume.
         file_problems: files without which "run" does not start.
         state_file: the path of the state file; None without one.
@@ -207,6 +208,7 @@ class Facts:
     enforcement: Enforcement = "callback"
     floor: int = 512 << 10
     by_acls: bool = True
+    metrics: Mapping[int, float | NotKnown] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
     file_problems: tuple[str, ...] = ()
     state_file: str | None = None

@@ -32,6 +32,7 @@ from sidecar.cli.doctor.room_findings import METADATA, REPORTERS, RESERVE
 from sidecar.cli.doctor.sidecars import ask_prometheus, ask_sidecars, volumes_of
 from sidecar.cli.doctor.volume_findings import RETENTION
 from sidecar.cli.sidecar_client import Address, parse_address
+from sidecar.client_quotas import broker_metrics
 from sidecar.client_quotas.aiven import aiven_quotas
 from sidecar.client_quotas.platform import KafkaQuotas
 from sidecar.clock import SteadyClock
@@ -45,6 +46,7 @@ from sidecar.kafka.expendable import ExpendableTopics
 from sidecar.kafka.fed_brokers import fed_brokers
 from sidecar.kafka.largest_topics import partitions_by_log_dir
 from sidecar.peers.addresses import Addresses
+from sidecar.peers.trust import Trust
 from sidecar.relief.classes_file import ClassesFile
 from sidecar.settings import KafkaAdmin, Loaded, Settings
 from sidecar.status.runbooks import names as runbooks
@@ -114,6 +116,7 @@ async def gather(loaded: Loaded, options: Options) -> Facts:
             _guarded(describe_broker_configs(admin, None, _CONFIGS, DEADLINE_S))
         )
         quotas = group.create_task(_guarded(platform.read()))
+        metrics = group.create_task(_metrics(dict(settings.broker_metrics_urls)))
         sidecars = group.create_task(asyncio.to_thread(ask_sidecars, asked, token, time.time))
         alerts = group.create_task(asyncio.to_thread(_ask_prometheus, options.prometheus))
         relief = group.create_task(_relief(settings, admin))
@@ -124,6 +127,7 @@ async def gather(loaded: Loaded, options: Options) -> Facts:
         sidecars=sidecars.result(),
         alerts=alerts.result()[0],
         relief=relief.result(),
+        metrics=metrics.result(),
     )
     first, last = polls.result()
     if isinstance(last, Failure):
@@ -174,6 +178,13 @@ async def _guarded(reading: Awaitable[T | Failure]) -> T | Failure:
         return Failure(FailureKind.TLS, str(error))
     except TimeoutError:
         return Failure(FailureKind.TIMEOUT, f"no answer within {2 * DEADLINE_S:g} s")
+
+
+async def _metrics(urls: Mapping[int, str]) -> dict[int, float | NotKnown]:
+    send = Trust().request
+    found = await asyncio.gather(*(broker_metrics.read(url, send) for url in urls.values()))
+    rates = (NotKnown(each) if isinstance(each, str) else max(each) for each in found)
+    return dict(zip(urls, rates, strict=True))
 
 
 async def _relief(settings: Settings, admin: KafkaAdmin) -> Relief | None:

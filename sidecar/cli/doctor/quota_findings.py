@@ -32,6 +32,7 @@ def quota_findings(facts: Facts) -> Iterator[Finding]:
     if facts.enforcement == "client-quotas":
         yield from shared([(each, _windows(each)) for each in facts.active])
         yield from shared(_callbacks(facts))
+        yield from shared((each, _metrics(facts, each)) for each in facts.active if facts.metrics)
         if facts.rules.stop_line is not None:
             what = "client quotas refuse nobody, so at the stop line producers get the floor"
             yield Finding("stop line", "warn", what, "remove it, or use the callback")
@@ -65,6 +66,22 @@ def _callbacks(facts: Facts) -> Iterator[tuple[Broker, Finding]]:
             what = f"{{have}} {key}={found}, which may ignore Kafka's quotas"
             to_do = "remove that line and restart, or set SIDECAR_ENFORCEMENT=callback"
             yield broker, Finding("callback", "warn", what, to_do)
+
+
+def _metrics(facts: Facts, broker: Broker) -> Finding:
+    """Whether the metrics of a broker tell what its clients write."""
+    name, rate = "broker metrics", facts.metrics.get(broker.id, NotKnown(""))
+    if isinstance(rate, NotKnown):
+        what = f"metrics that can't be read: {rate.why}" if rate.why else "no address for metrics"
+        what = f"{{have}} {what}; quotas begin by fill rates"
+        return Finding(name, "warn", what, "check SIDECAR_BROKER_METRICS_URLS")
+    if rate == 0.0:
+        what = "{have} metrics that show no client; quotas begin by fill rates"
+        to_do = (
+            "set a quota that makes Kafka measure, or the exporter's rule: docs/managed-kafka.md"
+        )
+        return Finding(name, "not known", what, to_do)
+    return Finding(name, "ok", "{have} metrics that tell what clients write")
 
 
 def _lowered(facts: Facts) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from prometheus_client import CollectorRegistry
 
 from sidecar.client_quotas.capability import ClientQuotaCapability, prepare
@@ -18,6 +19,7 @@ from sidecar.requestlog.tail_read import TailRead
 from sidecar.settings import load
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.peak import Peak
 from sidecar.throttle.rules import Rules
 from tests.sidecar.requestlog.lines import line
 from tests.sidecar.throttle.build import FakeClock
@@ -63,6 +65,7 @@ def test_it_is_off_by_default() -> None:
     assert made.block() is None
     assert 1.0 == sample(made, "enforcement", enforcement="callback")
     assert 0.0 == sample(made, "client_quotas_lowered")
+    assert 0.0 == sample(made, "broker_metrics_failing")
 
 
 def test_it_runs_where_it_is_set() -> None:
@@ -94,6 +97,39 @@ def test_what_clients_write_is_known_from_the_request_log() -> None:
             assert block is not None
             said.append("from the request log" in block.sentences[1])
     assert [True, False] * 2 == said
+
+
+async def test_the_page_says_what_tells_how_much_clients_write_and_how_coarse_that_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Metrics tell once samples are whole; one broker can't be read, another shows no client."""
+    clock = FakeClock()
+    on = Board(VolumeLimit(Rules(MinAvailableBytes(10), 300.0), 1.0), clock)
+    urls = "1=http://b-1/metrics,2=http://b-2/metrics,3=http://b-3/metrics"
+    made = capability(on, SIDECAR_ENFORCEMENT="client-quotas", SIDECAR_BROKER_METRICS_URLS=urls)
+    throttle = made._throttle
+    assert throttle is not None
+    assert throttle.metrics is not None
+    throttle._fills = {each: Peak() for each in range(5)}
+    answers = {"http://b-1/metrics": (0.0, 3e6, 0.0), "http://b-3/metrics": (0.0,) * 3}
+
+    async def read(url: str, _: object) -> object:
+        return answers.get(url, "it answers 404")
+
+    monkeypatch.setattr("sidecar.client_quotas.broker_metrics.read", read)
+    for _ in range(2):
+        await throttle.metrics.refresh()
+        clock.now += 30.0
+    block = made.block()
+    assert block is not None
+    assert (
+        "What clients write is known from the metrics of broker 1, averages of 11 s; the fill "
+        "rates of brokers 0, 2, 3, 4, with N equal clients N times too high.",
+        "The metrics of broker 2 can't be read: it answers 404.",
+        "The metrics of broker 3 show no client. Kafka measures clients once there is a produce "
+        "quota, and the exporter may need a rule for that.",
+    ) == block.sentences[1:4]
+    assert 1.0 == sample(made, "broker_metrics_failing")
 
 
 def test_an_earlier_run_is_cleaned_up_with_any_enforcement() -> None:

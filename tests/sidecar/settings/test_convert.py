@@ -124,6 +124,10 @@ def test_other_numbers_are_refused(
         (convert.positive_whole, "1.5", "not a whole number"),
         (convert.broker_id, "-1", "must be >= 0"),
         (convert.urls, "a:7070", "not an address that starts with"),
+        (convert.broker_urls, "http://b:11001/metrics", "needs broker ids, such as 0=http"),
+        (convert.broker_urls, "-1=http://b:11001/metrics", "must be >= 0"),
+        (convert.broker_urls, "1=b:11001/metrics", "not an address that starts with"),
+        (convert.broker_urls, "1=http://b/,1=http://c/", "has two addresses for one broker"),
     ],
 )
 def test_what_else_is_refused_has_a_sentence(
@@ -132,6 +136,17 @@ def test_what_else_is_refused_has_a_sentence(
     """The sentence says what is meant, or what may be written."""
     with pytest.raises(ValueError, match=message):
         read(raw)
+
+
+def test_addresses_of_metrics_have_a_broker_each_and_no_secret() -> None:
+    """All addresses are shown, so a password is refused, and the message does not quote it."""
+    urls = ((1, "http://b:11001/metrics"), (2, "https://c/m?name[]=a"))
+    assert urls == convert.broker_urls("1=http://b:11001/metrics, 2=https://c/m?name[]=a")
+    assert urls[:1] == convert.broker_urls(["1=http://b:11001/metrics"])
+    for text in ("1=http://me:hidden@b/", "http://me:hidden@b/", "1:http://me:hidden@b/"):
+        with pytest.raises(ValueError, match=r"must not contain|needs broker ids") as raised:
+            convert.broker_urls(text)
+        assert "hidden" not in str(raised.value)
 
 
 def test_a_positive_duration_is_longer_than_nothing() -> None:

@@ -88,10 +88,14 @@ def test_client_quotas_are_set_by_one_part_and_for_all() -> None:
     ] == list(problems)
     aiven: dict[str, object] = {"aiven_project": "a", "aiven_url": "http://a:1/"}
     aiven["kubernetes_url"] = "http://k/"
+    aiven["broker_metrics_urls"] = ((1, "http://b:11001/metrics"),)
     _, problems = checked(*limit, *aiven, **limit, **aiven)
     assert {
         "AIVEN_PROJECT: needs SIDECAR_AIVEN_SERVICE",
-        "AIVEN_PROJECT: has no effect without client-quotas in SIDECAR_ENFORCEMENT",
+        *(
+            f"{name}: has no effect without client-quotas in SIDECAR_ENFORCEMENT"
+            for name in ("AIVEN_PROJECT", "BROKER_METRICS_URLS")
+        ),
         *(
             f"{name}_URL: needs https, since the token would be sent unencrypted"
             for name in ("AIVEN", "KUBERNETES")

@@ -89,7 +89,19 @@ def test_two_sidecars_at_once_are_as_one(
     assert first == next_quota(held(original, value), factor, FLOOR, now + later_s)
     if first != value:
         seen = replace(held(original, first), since=now + later_s)
-        assert first == next_quota(seen, factor, FLOOR, now + STEP_S + later_s - 0.001)
+        for rate in (None, 1e6):
+            after = now + STEP_S + later_s - 0.001
+            assert first == next_quota(seen, factor, FLOOR, after, rate)
+
+
+def test_a_rate_that_is_known_later_counts_at_the_next_step() -> None:
+    """So does a lower one of another sidecar; a higher one changes nothing, nor does the target."""
+    lowered = held(None, 30e6)
+    step = next_quota(lowered, 0.0, FLOOR, STEP_S)
+    assert step == next_quota(lowered, 0.0, FLOOR, STEP_S, 18e6)
+    assert pytest.approx(6e6, rel=0.011) == next_quota(lowered, 0.0, FLOOR, STEP_S, 3e6)
+    assert pytest.approx(10e6, rel=0.011) == next_quota(lowered, 0.5, FLOOR, STEP_S, 3e6)
+    assert 75e6 < (next_quota(held(1e9, 30e6), 1.0, FLOOR, STEP_S, 3e6) or 0.0)
 
 
 def test_the_first_value_is_twice_what_clients_write() -> None:
@@ -197,3 +209,39 @@ def test_a_producer_without_a_quota_is_held(nbytes: float) -> None:
     assert 0.1 * 3e6 > rates[2]
     assert 1.3 * FLOOR > rates[4]
     assert LONGEST_PAUSE_S * 1000 >= broker.longest_ms
+
+
+class MeasuredBroker(SimulatedBroker):
+    """The same; its samples are read every 3 s once they are whole, and count 3 s later."""
+
+    def __init__(self, start: Held, factors: Sequence[float], rate: float) -> None:
+        super().__init__(start, factors, rate)
+        self.read_ms = self.now_ms + 12_000
+        self.highest = 0.0
+
+    def _step(self) -> None:
+        while self.now_ms >= self.read_ms + 3_000:
+            self.read_ms += 3_000
+            self.rate = self.highest or self.rate
+            self.highest = max(self.highest, self.window.observe(self.read_ms)[0])
+        super()._step()
+
+
+@pytest.mark.parametrize("more", [1.0, 6.0])
+@pytest.mark.parametrize("more_at_s", range(2, 50, 3))
+def test_a_rate_that_is_known_later_makes_nobody_wait_for_longer(
+    more: float, more_at_s: int
+) -> None:
+    """A producer of 3 MB/s beside five others, which then writes six times as much, at any time."""
+    broker = MeasuredBroker(held(None, None), [0.0] * 60, rate=18e6)
+    began, due_ms, landed = broker.now_ms, float(broker.now_ms), [0.0]
+    while len(landed) < 5:
+        rate = 3e6 * (more if broker.now_ms >= began + 1000 * more_at_s else 1.0)
+        due_ms = max(due_ms + 1000 * MOST_AT_ONCE / rate, broker.now_ms)
+        broker.idle(int(due_ms) - broker.now_ms)
+        broker.send(MOST_AT_ONCE)
+        if broker.now_ms >= began + 30_000 * len(landed):
+            landed.append(broker.landed)
+    assert LONGEST_PAUSE_S * 1000 >= broker.longest_ms
+    # By fill rates, all of it would land in the second minute too.
+    assert more > 1.0 or 0.5 > (landed[4] - landed[2]) / landed[1] / 2

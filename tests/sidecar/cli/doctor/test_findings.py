@@ -397,6 +397,18 @@ def test_without_a_jar_all_is_ok_too() -> None:
             id="a platform's own API, which needs no right to set quotas",
         ),
         pytest.param(
+            replace(LOWERING, metrics={0: 3e6, 1: 0.0, 2: NotKnown("it answers 404")}),
+            {("broker metrics", "not known"), ("broker metrics", "warn")},
+            "broker 2 has metrics that can't be read: it answers 404; quotas begin by fill rates",
+            id="metrics that can't be read, and others that show no client",
+        ),
+        pytest.param(
+            replace(LOWERING, metrics={0: 3e6, 1: 3e6}),
+            {("broker metrics", "warn")},
+            "broker 2 has no address for metrics; quotas begin by fill rates",
+            id="a broker whose metrics have no address",
+        ),
+        pytest.param(
             replace(LOWERING, enforcement="none"),
             set(),
             "if a volume reaches its limit now, nobody is throttled: SIDECAR_ENFORCEMENT is none",
