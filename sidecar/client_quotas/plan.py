@@ -9,8 +9,8 @@ Which quotas:
   out if the default user has a produce quota, which already reaches every user with a name.
 - A user that a storage budget slows: its own produce quotas, each by the lower of the two factors.
   A user without any gets a copy of each quota that limits its clients, or one for its clients if
-  there is none. So these fall for this user alone. No copy is above its source, except that no
-  quota is lowered below the floor.
+  there is none. So these fall for this user alone. No copy is above its source, if that is 16 KiB/s
+  or more.
 
 A value that is neither the original nor a rung of the ladder (``sidecar.throttle.quota_steps``) was
 set by somebody else, such as Strimzi's User Operator. It becomes the new original. The same holds
@@ -31,6 +31,7 @@ from sidecar.quotas.entities import DEFAULT, Entity, Name
 from sidecar.quotas.kept_originals import Kept
 from sidecar.throttle.quota_steps import (
     FIRST,
+    SMALLEST_FLOOR,
     STEP_S,
     Held,
     highest_rung,
@@ -46,6 +47,8 @@ _LAG_S: Final = 3.0
 
 _ALL_OTHERS: Final = Entity(client_id=DEFAULT)
 _ALL_USERS: Final = Entity(user=DEFAULT)
+_FOR_ALL_USERS: Final = {_ALL_USERS, Entity(DEFAULT, DEFAULT)}
+"""Where there is one of these, quotas of client-ids alone limit no client of a user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,10 @@ class Wanted:
     def factor_of(self, entity: Entity) -> float:
         """The factor for a quota: the lower of that for all and that of its user."""
         return min(self.factor, self.users.get(entity.user, 1.0))
+
+    def most_of(self, entity: Entity) -> float:
+        """The base of a copy that no quota limits: what its clients write, or half the floor."""
+        return max(self.rates.of(entity) or FIRST, self.floor / 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +171,20 @@ class Ledger:
             self._step(entity, current, planned, wanted, rate)
         if wanted.factor < 1.0 or wanted.users:
             self._begin(found, planned, wanted)
+        self._keep_copies(planned)
         return planned
+
+    def _keep_copies(self, planned: Planned) -> None:
+        """Remove the copies for a user together, and after the quotas that they are copies of rose.
+
+        If one went earlier, other quotas would apply to the user's clients for a few steps.
+        """
+        lowered = self.kept.keys() - planned.restore.keys()
+        users = {each.user for each in lowered}
+        for entity in [*planned.restore]:
+            is_copy = _is_copy(entity, planned.restore[entity])
+            if is_copy and users & {None, DEFAULT, entity.user}:
+                del planned.restore[entity]
 
     def _see(self, found: Found, now: float) -> None:
         for entity in {*found.quotas, *self.kept, *self.seen, _ALL_OTHERS}:
@@ -224,19 +244,19 @@ class Ledger:
         if Entity(user) in quotas or Entity(user, DEFAULT) in quotas:
             return {}
         # Of a user and of a client-id, the quota of the user applies (``sidecar.quotas.entities``).
-        kinds = (DEFAULT,) if _ALL_USERS in quotas else (None, DEFAULT)
+        kinds = (DEFAULT,) if _FOR_ALL_USERS & quotas.keys() else (None, DEFAULT)
         copies: dict[Entity, tuple[float, float]] = {}
         for source in (each for kind in kinds for each in quotas if each.user is kind):
             entity = Entity(user, source.client_id)
             if entity in quotas:
                 continue
             kept = self.kept.get(source, Kept(quotas[source], quotas[source]))
-            most = wanted.rates.of(entity) or FIRST
+            most = wanted.most_of(entity)
             if kept.original is not None:
-                most = min(most, _half(kept.original, wanted))
-            copies[entity] = (most, min(most, _half(quotas[source], wanted)))
+                most = min(most, _half(kept.original))
+            copies[entity] = (most, min(most, _half(quotas[source])))
         if Entity(user) not in copies and Entity(user, DEFAULT) not in copies:
-            most = wanted.rates.of(Entity(user, DEFAULT)) or FIRST
+            most = wanted.most_of(Entity(user, DEFAULT))
             copies[Entity(user, DEFAULT)] = (most, most)
         return copies
 
@@ -246,7 +266,11 @@ class Ledger:
         value, since = self.seen[entity]
         held = Held(kept.original, kept.base, value, since)
         factor = wanted.factor_of(entity)
-        after = next_quota(held, factor, wanted.floor, wanted.now, rate)
+        # A quota below the floor stays as it is, and so does a copy of it.
+        floor = (
+            min(wanted.floor, 2 * kept.base) if _is_copy(entity, kept.original) else wanted.floor
+        )
+        after = next_quota(held, factor, floor, wanted.now, rate)
         if after == kept.original and (after != value or (factor >= 1.0 and entity in self.kept)):
             planned.restore[entity] = after
         elif after is not None and after != value:
@@ -270,8 +294,12 @@ def beginning(found: Found, wanted: Wanted) -> Planned:
     return ledger.plan(found, wanted)
 
 
-def _half(quota: float, wanted: Wanted) -> float:
-    return highest_rung(max(quota, wanted.floor)) / 2
+def _half(quota: float) -> float:
+    return highest_rung(max(quota, SMALLEST_FLOOR)) / 2
+
+
+def _is_copy(entity: Entity, original: float | None) -> bool:
+    return original is None and entity.user not in {None, DEFAULT}
 
 
 def _is_ours(value: float | None, kept: Kept) -> bool:
