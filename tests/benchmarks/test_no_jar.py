@@ -79,13 +79,13 @@ def test_every_arm_is_in_the_tables_and_in_the_pictures(
     monkeypatch.setattr(no_jar, "rest", rest)
     assert 0 == run(no_jar.BENCHMARK, tmp_path)
     soft, limit, at_rest = (text.partition("\n\n")[2] for text in page(tmp_path).split("\n## ")[1:])
-    quotas = ["client quotas, 4.3.1", "client quotas, 3.9.1", "client quotas, request log"]
-    names = [*quotas, "quota callback"]
+    sources = ("4.3.1", "3.9.1", "request log", "brokers' metrics")
+    names = [*(f"client quotas, {each}" for each in sources), "quota callback"]
     assert ["wanted", *names] == row(soft, "figure")
     assert ["wanted", *names, "Strimzi's plugin 0.3.1"] == row(limit, "figure")
-    assert ["≤ 5 %", *["10.0 %"] * 4] == row(soft, "landed in the 2nd minute")
-    assert ["0 MB", *["0 MB"] * 4] == row(soft, "past the limit")
-    assert ["≤ 150 MB", *["0 MB"] * 5] == row(limit, "past the limit")
+    assert ["≤ 5 %", *["10.0 %"] * 5] == row(soft, "landed in the 2nd minute")
+    assert ["0 MB", *["0 MB"] * 5] == row(soft, "past the limit")
+    assert ["≤ 150 MB", *["0 MB"] * 6] == row(limit, "past the limit")
     assert ["≤ 4", "2.0", "2.0"] == row(at_rest, "quotas read")
     assert {*names, "freed", "limit", "the throttle begins"} <= set(
         texts(tmp_path / "page-soft.svg")
