@@ -85,9 +85,11 @@ def _identify(context: ssl.SSLContext, files: TlsFiles) -> None:
         # Without a password OpenSSL would ask the terminal for one.
         context.load_cert_chain(certificate, files.key, password=lambda: "")
     except OSError as error:
-        of = f"the certificate file {certificate} or its key" + (f" {files.key}" * bool(files.key))
+        what = f"the certificate file {certificate} or its key" + (
+            f" {files.key}" * bool(files.key)
+        )
         why = reason_of(error, "is it PEM, and the key without a password?")
-        raise SettingsError((f"{of} can't be used: {why}",)) from error
+        raise SettingsError((f"{what} can't be used: {why}",)) from error
 
 
 def _trust(context: ssl.SSLContext, file: Path) -> None:

@@ -34,6 +34,11 @@ class Volume:
     available_bytes: int
 
     @property
+    def place(self) -> tuple[int, str]:
+        """The broker's node id and the log dir's path, which identify it."""
+        return self.broker_id, self.log_dir
+
+    @property
     def used_bytes(self) -> int:
         """Total minus available bytes."""
         return self.total_bytes - self.available_bytes

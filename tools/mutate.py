@@ -7,8 +7,8 @@ test can see the mistake. Survivors of the last kind stand with their reason in
 ``tests/mutants.toml``. Any other fails the run, and so does one of that list that is killed or is
 no mutant any more.
 
-The same seed gives the same result: property tests draw the same examples. A mutant has three
-times the CPU time of its package's tests, and 10 s.
+The same seed gives the same result, on a busy machine too: property tests draw the same examples,
+and only CPU time counts. A mutant has three times that of its package's tests, and 10 s.
 
 Example: ``make mutate SEED=7 SAMPLE=200``.
 """
@@ -26,6 +26,7 @@ from enum import StrEnum
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import spec_from_file_location
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from types import CodeType
 from typing import Final, NoReturn
 
@@ -73,13 +74,18 @@ class _Mutated(SourceFileLoader):
         return compile(self._code, self.path, "exec")
 
 
-class _FirstFailure:
-    """Property tests end with the first example that fails, and keep none for the next mutant."""
+class _ForMutants:
+    """Sets up pytest for a run on a mutant."""
 
     def pytest_configure(self) -> None:
+        """Property tests end with the first example that fails, and keep none for the next."""
         once = settings(phases=(Phase.explicit, Phase.generate), database=None)
         settings.register_profile("first failure", once)
         settings.load_profile("first failure")
+
+    def pytest_timeout_set_timer(self) -> bool:
+        """Sets no timer: tests that wait for a core would fail, and mutants would seem killed."""
+        return True
 
 
 def _package(mutant: Mutant) -> str:
@@ -94,26 +100,30 @@ def _tests(mutant: Mutant) -> list[list[str]]:
     return [[str(own)], [package, f"--ignore={own}"]] if (ROOT / own).exists() else [[package]]
 
 
-def _start(mutant: Mutant | None, tests: Sequence[Sequence[str]], cpu_s: int) -> int:
+def _start(
+    mutant: Mutant | None, tests: Sequence[Sequence[str]], cpu_s: int, output: str = os.devnull
+) -> int:
     """The id of a new process that runs the tests and ends with pytest's exit code."""
-    return os.fork() or _test(mutant, tests, cpu_s)
+    return os.fork() or _test(mutant, tests, cpu_s, output)
 
 
-def _test(mutant: Mutant | None, tests: Sequence[Sequence[str]], cpu_s: int) -> NoReturn:
+def _test(
+    mutant: Mutant | None, tests: Sequence[Sequence[str]], cpu_s: int, output: str
+) -> NoReturn:
     code: int = pytest.ExitCode.INTERNAL_ERROR
     try:
         resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        for stream in (0, 1, 2):
-            os.dup2(nowhere, stream)
+        for stream, path in enumerate((os.devnull, output, output)):
+            os.dup2(os.open(path, os.O_RDWR | os.O_APPEND), stream)
         if mutant is not None:
             sys.meta_path.insert(0, _Mutated(mutant))
         for arguments in tests:
-            code = pytest.main([*_OPTIONS, *arguments], plugins=[_FirstFailure()])
+            code = pytest.main([*_OPTIONS, *arguments], plugins=[_ForMutants()])
             if code:
                 break
     finally:
+        sys.stdout.flush()
         os._exit(code)
 
 
@@ -121,11 +131,18 @@ def _limit_s(package: str) -> int:
     """The CPU seconds that a mutant of the package has.
 
     Raises:
-        SystemExit: The package's tests fail without a mutant.
+        SystemExit: The package's tests fail without a mutant, or need more than 15 minutes of CPU
+            time; with their output.
     """
-    _, status, usage = os.wait4(_start(None, [[f"tests/sidecar/{package}"]], 300), 0)
-    if status:
-        sys.exit(f"The tests of {package} fail without a mutant.")
+    with NamedTemporaryFile("r", encoding="utf-8") as output:
+        pid = _start(None, [[f"tests/sidecar/{package}"]], 900, output.name)
+        _, status, usage = os.wait4(pid, 0)
+        if status:
+            code = os.waitstatus_to_exitcode(status)
+            sys.exit(
+                f"{output.read()}\n"
+                f"The tests of {package} fail without a mutant, with exit code {code}."
+            )
     return 10 + round(3 * (usage.ru_utime + usage.ru_stime))
 
 

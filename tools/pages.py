@@ -12,6 +12,7 @@ Example: ``make docs`` after a new setting adds its row to docs/settings.md.
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from textwrap import fill
 from typing import Any, Final
@@ -26,15 +27,16 @@ from sidecar.budgets.file import BudgetsForm
 from sidecar.control.board import Board
 from sidecar.control.capability import Capability, Services
 from sidecar.control.capability_failures import CapabilityFailures
+from sidecar.control.metric_source import MetricSource
 from sidecar.control.persistence import Persistence
 from sidecar.control.tokens import Tokens
 from sidecar.daemon.application import build_app
 from sidecar.daemon.capabilities import CAPABILITIES, build_all, prepare_all
 from sidecar.metrics.board_collector import build_registry
-from sidecar.metrics.broker_collector import BrokerCollector
-from sidecar.metrics.credential_collector import CredentialCollector
-from sidecar.metrics.observer_collector import ObserverCollector
-from sidecar.metrics.request_throttle_collector import RequestThrottleCollector
+from sidecar.metrics.broker_metrics import broker_metrics
+from sidecar.metrics.credential_metrics import credential_metrics
+from sidecar.metrics.observer_metrics import observer_metrics
+from sidecar.metrics.request_throttle_metrics import request_throttle_metrics
 from sidecar.peers.observations import ObservationLog
 from sidecar.settings import describe, load
 from sidecar.throttle.decision import VolumeLimit
@@ -270,12 +272,15 @@ def _served() -> Iterator[Metric]:
     services = _services(board)
     registry = build_registry(board, lambda steady_s: steady_s)
     for capability in _capabilities(services):
-        for collector in capability.collectors():
-            registry.register(collector)
-    registry.register(BrokerCollector(board))
-    registry.register(CredentialCollector(dict, lambda: {"broker": False, "token": False}))
-    registry.register(ObserverCollector(None))
-    registry.register(RequestThrottleCollector(lambda: 0.0))
+        registry.register(MetricSource(capability.metrics))
+    former_uses = {"broker": False, "token": False}
+    for metrics in (
+        partial(broker_metrics, board),
+        partial(credential_metrics, {}, former_uses),
+        partial(observer_metrics, None),
+        partial(request_throttle_metrics, 0.0),
+    ):
+        registry.register(MetricSource(metrics))
     registry.register(services.failures)
     for metric in registry.collect():
         if metric.name.startswith("kafka_throttle_"):

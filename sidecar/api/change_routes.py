@@ -30,12 +30,11 @@ def add_changing(app: FastAPI, changes: Changes, tokens: Tokens) -> None:
         changes: makes the changes.
         tokens: the bearer tokens.
     """
-    guarded: dict[str, Any] = {"dependencies": [needs_token(tokens)], "response_model": None}
+    guarded: dict[str, Any] = {"dependencies": [needs_token(tokens)]}
 
     @app.get(
         "/v1/override",
         summary="The current override",
-        response_model=None,
         responses={200: {"model": OverrideShown}},
     )
     async def show_override() -> Response:

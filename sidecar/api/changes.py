@@ -219,7 +219,7 @@ async def json_body(request: Request, form: type[_Form]) -> _Form:
         return form.model_validate_json(await request.body())
     except ValidationError as error:
         fields = [*form.model_fields]
-        problems = [_problem(dict(one), fields) for one in error.errors()]
+        problems = [_problem(dict(each), fields) for each in error.errors()]
         raise RequestValidationError(problems) from None
 
 

@@ -73,7 +73,7 @@ class Connections:
         self._open[connection] = None
         return True
 
-    def used(self, connection: Connection) -> None:
+    def mark_used(self, connection: Connection) -> None:
         """Mark a connection as just used."""
         if connection in self._open:
             del self._open[connection]

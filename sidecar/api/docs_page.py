@@ -96,7 +96,7 @@ def form_of(schema: dict[str, Any]) -> str:
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
     if "anyOf" in schema:
-        return " or ".join(form_of(one) for one in schema["anyOf"])
+        return " or ".join(form_of(each) for each in schema["anyOf"])
     if "const" in schema:
         return f'"{schema["const"]}"'
     if "enum" in schema:

@@ -14,7 +14,7 @@ from sidecar.api.documents import (
     ReadersDocument,
     VolumesDocument,
 )
-from sidecar.api.views import View, change_document, cluster_id, reader_document
+from sidecar.api.views import View, change_document, reader_document
 from sidecar.control.board import Board
 
 
@@ -24,7 +24,6 @@ def add_lists(app: FastAPI, board: Board, wall: Wall) -> None:
     @app.get(
         "/v1/volumes",
         summary="Every volume, with its fill rate and the seconds to its limit",
-        response_model=None,
         responses={200: {"model": VolumesDocument}},
     )
     async def volumes() -> Response:
@@ -36,7 +35,6 @@ def add_lists(app: FastAPI, board: Board, wall: Wall) -> None:
     @app.get(
         "/v1/brokers",
         summary="Every broker: active or fenced, last seen, last failure",
-        response_model=None,
         responses={200: {"model": BrokersDocument}},
     )
     async def brokers() -> Response:
@@ -44,7 +42,7 @@ def add_lists(app: FastAPI, board: Board, wall: Wall) -> None:
         memory = board.snapshot.memory
         failure = memory.failure
         before: dict[str, object] = {
-            "cluster_id": cluster_id(memory),
+            "cluster_id": memory.cluster_id,
             "listed_at": timestamp(wall, memory.membership_at),
             "failed_polls": memory.failed_polls,
             "last_failure": failure and FailureDocument(failure.kind.value, failure.message, None),
@@ -55,7 +53,6 @@ def add_lists(app: FastAPI, board: Board, wall: Wall) -> None:
     @app.get(
         "/v1/decisions",
         summary="The last 1,000 changes of the decision",
-        response_model=None,
         responses={200: {"model": DecisionsDocument}},
     )
     async def decisions() -> Response:
@@ -67,10 +64,9 @@ def add_lists(app: FastAPI, board: Board, wall: Wall) -> None:
     @app.get(
         "/v1/readers",
         summary="The brokers whose quota callbacks read the factors here",
-        response_model=None,
         responses={200: {"model": ReadersDocument}},
     )
     async def readers() -> Response:
         """The generation they have, whether they wait, and how many clients they throttle."""
-        documents = (reader_document(one, wall) for one in board.readers.recent(board.now()))
+        documents = (reader_document(each, wall) for each in board.readers.recent(board.now()))
         return answer_listing({"generation": board.snapshot.generation}, "readers", documents)

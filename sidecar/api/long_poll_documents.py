@@ -32,7 +32,6 @@ from sidecar.api.documents import (
 )
 from sidecar.api.preferences import prefers_text
 from sidecar.api.views import (
-    cluster_id,
     leak_documents,
     limit_document,
     limit_reached_at,
@@ -79,30 +78,22 @@ class Collected:
         return None if self.ends_at is None else f"{max(0.0, self.ends_at - now):.3f}"
 
 
+@dataclass(slots=True)
 class LongPollDocument:
-    """Answers requests with the document of the current snapshot."""
+    """Answers requests with the document of the current snapshot.
 
-    def __init__(
-        self,
-        collect: Callable[[Snapshot, float], Collected],
-        wall: Wall,
-        *,
-        plain_text: Callable[[Snapshot], str] | None = None,
-        is_for_callbacks: bool = False,
-    ) -> None:
-        """Collect nothing yet.
+    Attributes:
+        collect: (snapshot, steady seconds) -> the document's contents.
+        wall: converts steady seconds to epoch seconds.
+        plain_text: the answer for clients that prefer text.
+        is_for_callbacks: whether brokers' quota callbacks read it, which also use headers.
+    """
 
-        Args:
-            collect: (snapshot, steady seconds) -> the document's contents.
-            wall: converts steady seconds to epoch seconds.
-            plain_text: the answer for clients that prefer text.
-            is_for_callbacks: whether brokers' quota callbacks read it, which also use headers.
-        """
-        self._collect = collect
-        self._wall = wall
-        self._plain_text = plain_text
-        self._is_for_callbacks = is_for_callbacks
-        self._of: tuple[Snapshot, float, Collected] | None = None
+    collect: Callable[[Snapshot, float], Collected]
+    wall: Wall
+    plain_text: Callable[[Snapshot], str] | None = None
+    is_for_callbacks: bool = False
+    _last: tuple[Snapshot, float, Collected] | None = field(default=None, init=False)
 
     def headers(self, snapshot: Snapshot, now: float, broker_id: int | None) -> dict[str, str]:
         """Return the headers that only this document has.
@@ -112,10 +103,10 @@ class LongPollDocument:
             now: steady seconds.
             broker_id: the broker whose callback asks; None if the request does not name it.
         """
-        headers = {} if self._plain_text is None else {"Vary": "Accept"}
+        headers = {} if self.plain_text is None else {"Vary": "Accept"}
         if snapshot.decision.is_sloped:
             headers[FACTOR] = f"{snapshot.decision.factor:g}"
-        if not self._is_for_callbacks:
+        if not self.is_for_callbacks:
             return headers
         collected = self._current(snapshot, now)
         if collected.limit_at is not None and collected.limit_at - now <= _FORESEEN_S:
@@ -130,19 +121,19 @@ class LongPollDocument:
         self, snapshot: Snapshot, now: float, accept: str, headers: dict[str, str]
     ) -> Response:
         """Return the document in the preferred form."""
-        if self._plain_text is not None and _prefers_text(accept):
-            return Response(self._plain_text(snapshot), headers=headers, media_type="text/plain")
+        if self.plain_text is not None and _prefers_text(accept):
+            return Response(self.plain_text(snapshot), headers=headers, media_type="text/plain")
         collected = self._current(snapshot, now)
         seconds_left = Raw((collected.seconds_left(now) or "null").encode())
         body = encode(collected.document(int(headers[VALID_FOR]), seconds_left))
         return Response(body, headers=headers, media_type="application/json")
 
     def _current(self, snapshot: Snapshot, now: float) -> Collected:
-        offset_s = self._wall(0.0)
-        of = self._of
-        if of is None or of[0] is not snapshot or of[1] != offset_s:
-            of = self._of = snapshot, offset_s, self._collect(snapshot, now)
-        return of[2]
+        offset_s = self.wall(0.0)
+        last = self._last
+        if last is None or last[0] is not snapshot or last[1] != offset_s:
+            last = self._last = snapshot, offset_s, self.collect(snapshot, now)
+        return last[2]
 
 
 def factor_document(wall: Wall, readers: Callable[[], ReaderCounts]) -> LongPollDocument:
@@ -179,7 +170,7 @@ def factor_document(wall: Wall, readers: Callable[[], ReaderCounts]) -> LongPoll
                 since=since,
                 generation=snapshot.generation,
                 seconds_to_limit=seconds_left,
-                cluster_id=cluster_id(snapshot.memory),
+                cluster_id=snapshot.memory.cluster_id,
                 topics=topics,
                 readers=counts.readers,
                 enforcement=counts.enforcement,
@@ -189,7 +180,9 @@ def factor_document(wall: Wall, readers: Callable[[], ReaderCounts]) -> LongPoll
 
         return Collected(limit_reached_at(snapshot), document)
 
-    return LongPollDocument(collect, wall, plain_text=lambda one: repr(one.decision.factor))
+    return LongPollDocument(
+        collect, wall, plain_text=lambda snapshot: repr(snapshot.decision.factor)
+    )
 
 
 def quota_factors_document(wall: Wall, leak_rules: LeakRules) -> LongPollDocument:
@@ -231,7 +224,7 @@ def quota_factors_document(wall: Wall, leak_rules: LeakRules) -> LongPollDocumen
                 valid_for_ms=valid_for_ms,
                 generation=snapshot.generation,
                 seconds_to_full=seconds_left,
-                cluster_id=cluster_id(snapshot.memory),
+                cluster_id=snapshot.memory.cluster_id,
                 limit=own_limit,
                 stop_line=own_stop_line,
                 release_margin=limit.release_margin if limit else 0.0,

@@ -42,7 +42,6 @@ def add_long_polls(app: FastAPI, board: Board, wall: Wall) -> None:
     @app.get(
         "/v1/throttle-factor",
         summary="The throttle factor that applies, and why",
-        response_model=None,
         responses={
             **_responses(FactorDocument, {}, {"text/plain": {"schema": {"type": "string"}}}),
             **documented(503),
@@ -61,7 +60,6 @@ def add_long_polls(app: FastAPI, board: Board, wall: Wall) -> None:
     @app.get(
         "/v1/quota-factors",
         summary="All factors that apply, for a broker's quota callback",
-        response_model=None,
         responses={**_responses(QuotaFactorsDocument, _LEFT, {}), **documented(503)},
         openapi_extra={"parameters": _HEADERS},
     )

@@ -40,7 +40,6 @@ def add_observations(
     @app.get(
         zones.PATH,
         summary="This sidecar's zone",
-        response_model=None,
     )
     async def own_zone() -> Response:
         """Null while no zone is known. The form is for sidecars of the same version."""
@@ -50,7 +49,6 @@ def add_observations(
     @app.get(
         PATH,
         summary="This sidecar's observations, for its followers",
-        response_model=None,
         responses=documented(422),
     )
     async def observations(

@@ -104,7 +104,7 @@ class SidecarProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse the bytes that arrived, and count them until they complete a head."""
-        self.all_connections.used(self)
+        self.all_connections.mark_used(self)
         self._pending += len(data)
         super().data_received(data)
         if self._pending > _MOST_PENDING:
@@ -173,7 +173,7 @@ class SidecarProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Mark the connection as used, since it is idle from now on."""
-        self.all_connections.used(self)
+        self.all_connections.mark_used(self)
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - ours says more

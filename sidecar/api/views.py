@@ -31,7 +31,6 @@ from sidecar.api.documents import (
     VolumeDocument,
 )
 from sidecar.control.board import Change, Snapshot
-from sidecar.control.operation import Operation
 from sidecar.throttle.decision import Decision
 from sidecar.throttle.leak import LeakRules, Leaks
 from sidecar.throttle.limits import Limit
@@ -70,8 +69,7 @@ class View:
     def brokers(self) -> Iterator[BrokerDocument]:
         """Return the cluster's brokers, and departed brokers whose readings still count."""
         memory = self.snapshot.memory
-        membership = memory.membership
-        listed = {**(membership.fenced or {}), **membership.active} if membership else {}
+        listed = {**memory.fenced, **memory.active}
         for broker_id in sorted({*listed, *memory.brokers}):
             broker = memory.fenced_seen.get(broker_id) or memory.brokers.get(broker_id)
             broker = broker or BrokerState()
@@ -196,12 +194,10 @@ def change_document(change: Change, rules: Rules, wall: Wall) -> ChangeDocument:
         stop_line_violations=list(violations(decision.at_stop_line, rules.stop_line)),
         computed_at=timestamp(wall, decision.computed_at),
         valid_until=timestamp(wall, decision.valid_until),
-        operation=None if made is None else _operation_document(made),
+        operation=None
+        if made is None
+        else OperationDocument(made.what, made.by, made.address, made.reason),
     )
-
-
-def _operation_document(made: Operation) -> OperationDocument:
-    return OperationDocument(made.what, made.by, made.address, made.reason)
 
 
 def override_document(override: Override, wall: Wall) -> OverrideDocument:

@@ -1,15 +1,15 @@
 """The capability for storage budgets (SIDECAR_BUDGETS_FILE)."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from fastapi import FastAPI
-from prometheus_client.registry import Collector
+from prometheus_client.metrics_core import Metric
 
 from sidecar.budgets.file import BudgetFile
 from sidecar.budgets.followers import follow_by_http
-from sidecar.budgets.metrics import BudgetCollector
+from sidecar.budgets.metrics import budget_metrics
 from sidecar.budgets.routes import add_budgets
 from sidecar.budgets.watch import NAME, BudgetWatch
 from sidecar.control.capability import Block, Build, Capability, Services, Table, Task
@@ -100,9 +100,9 @@ class BudgetCapability(Capability):
         """The route; without budgets its list is empty."""
         add_budgets(app, self.watch, self._wall)
 
-    def collectors(self) -> Iterable[Collector]:
+    def metrics(self) -> Iterator[Metric]:
         """The metrics of owners."""
-        return (BudgetCollector(self.watch),)
+        return budget_metrics(self.watch)
 
     def block(self) -> Block | None:
         """A table of the owners that use the largest part of their budget; None without budgets."""

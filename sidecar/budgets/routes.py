@@ -75,7 +75,6 @@ def add_budgets(app: FastAPI, watch: BudgetWatch | None, wall: Wall) -> None:
     @app.get(
         "/v1/budgets",
         summary="Storage budgets, and what their owners use",
-        response_model=None,
         responses={200: {"model": BudgetsDocument}},
     )
     async def budgets() -> Response:

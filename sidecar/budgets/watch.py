@@ -134,7 +134,7 @@ class BudgetWatch:
                 await self._follow(now)
             return
         active = sorted(self.board.snapshot.memory.active)
-        known = {broker_id: self.contents.of(broker_id) for broker_id in active}
+        known = {broker_id: self.contents.request(broker_id) for broker_id in active}
         new = {
             broker_id: each
             for broker_id, each in known.items()

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sidecar.api.views import View, cluster_id, limit_document
+from sidecar.api.views import View, limit_document
 from sidecar.clock import SteadyClock
 from sidecar.control.board import Snapshot
 from sidecar.errors import SettingsError
@@ -64,7 +64,7 @@ class ClusterCheck:
             "verdict": self.verdict,
             "reason": self.reason,
             "sidecars": sidecars,
-            "cluster_id": cluster_id(self.memory),
+            "cluster_id": self.memory.cluster_id,
             "limit": dataclasses.asdict(limit) if limit else None,
             "stop_line_reached": self.view.snapshot.decision.stop_line_reached,
             "stop_line": dataclasses.asdict(stop_line) if stop_line else None,

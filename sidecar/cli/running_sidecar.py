@@ -70,7 +70,7 @@ class RunningSidecar:
             )
         elif found.get("readers") == 0:
             yield "No broker has read that factor in the last 10 minutes, so it throttles nobody."
-        own = frozenset((each.volume.broker_id, each.volume.log_dir) for each in polled)
+        own = frozenset(each.volume.place for each in polled)
         for broker_id, log_dir in sorted(self.violating - own):
             yield f"Broker {broker_id} {log_dir} violates the limit by the sidecar, not this poll."
         for broker_id, log_dir in sorted(own - self.violating):

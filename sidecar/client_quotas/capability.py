@@ -4,14 +4,14 @@ With another enforcement it does nothing, unless the state file says that an ear
 quotas. Those are restored.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from prometheus_client.registry import Collector
+from prometheus_client.metrics_core import Metric
 
 from sidecar.client_quotas.aiven import aiven_quotas
 from sidecar.client_quotas.broker_metrics import BrokerMetrics
-from sidecar.client_quotas.metrics import ClientQuotaCollector
+from sidecar.client_quotas.metrics import quota_metrics
 from sidecar.client_quotas.plan import Ledger
 from sidecar.client_quotas.platform import KafkaQuotas
 from sidecar.client_quotas.retained import NAME, read_kept
@@ -23,7 +23,7 @@ from sidecar.control.known_cluster import in_known_cluster
 from sidecar.formats.quantities import format_size
 from sidecar.requestlog.reader import LogReader
 from sidecar.requestlog.rejected import RejectedKind
-from sidecar.settings import KafkaAdmin, Settings
+from sidecar.settings import Settings
 from sidecar.throttle.decision import Source
 
 _NAMED: Final = 5
@@ -61,7 +61,8 @@ class ClientQuotaCapability(Capability):
         if settings.check_interval_s > 0.0 and (lowers or kept):
             self._throttle = QuotaThrottle(
                 board,
-                aiven_quotas(settings) or KafkaQuotas.of(lambda: _known(self._admin, board)),
+                aiven_quotas(settings)
+                or KafkaQuotas.of(lambda: self._admin and in_known_cluster(self._admin, board)),
                 self._floor,
                 services.persist,
                 lowers,
@@ -92,9 +93,9 @@ class ClientQuotaCapability(Capability):
         """The task that lowers and restores quotas."""
         return {} if self._throttle is None else {"client quotas": self._throttle.run}
 
-    def collectors(self) -> Iterable[Collector]:
+    def metrics(self) -> Iterator[Metric]:
         """The metrics of lowered quotas."""
-        return (ClientQuotaCollector(self._enforcement, self._throttle),)
+        return quota_metrics(self._enforcement, self._throttle)
 
     def observed(self, observation: object) -> None:  # noqa: ARG002 - the protocol's
         """Note how fast brokers fill."""
@@ -115,10 +116,6 @@ class ClientQuotaCapability(Capability):
             self._admin = settings.kafka_admin
 
         return apply
-
-
-def _known(admin: KafkaAdmin | None, board: Board) -> KafkaAdmin | None:
-    return None if admin is None else in_known_cluster(admin, board)
 
 
 def _sentences(throttle: QuotaThrottle, board: Board, floor: int) -> Iterator[str]:

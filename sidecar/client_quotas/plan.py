@@ -88,7 +88,7 @@ class Wanted:
 
     def most_of(self, entity: Entity) -> float:
         """The base of a copy that no quota limits: what its clients write, or half the floor."""
-        return max(self.rates.of(entity) or FIRST, self.floor / 2)
+        return max(self.rates.rate_of(entity) or FIRST, self.floor / 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +218,8 @@ class Ledger:
         """Begin to lower the quotas that are still as they were."""
         new = {entity: Kept(value, value) for entity, value in found.quotas.items()}
         if wanted.factor < 1.0 and _ALL_OTHERS not in new and _ALL_USERS not in new:
-            new[_ALL_OTHERS] = Kept(None, wanted.rates.of(_ALL_OTHERS) or FIRST)
-        rates = {entity: wanted.rates.of(entity) for entity in new}
+            new[_ALL_OTHERS] = Kept(None, wanted.rates.rate_of(_ALL_OTHERS) or FIRST)
+        rates = {entity: wanted.rates.rate_of(entity) for entity in new}
         for user in wanted.users:
             for entity, (base, rate) in self._copies(user, found, wanted).items():
                 new[entity], rates[entity] = Kept(None, base), rate

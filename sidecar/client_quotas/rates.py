@@ -47,14 +47,14 @@ class Rates:
     by_fill: tuple[int, ...] = ()
     measured: frozenset[str] = frozenset()
 
-    def of(self, entity: Entity) -> float | None:
+    def rate_of(self, entity: Entity) -> float | None:
         """Return the rate that counts for a quota."""
         rate: float | None = getattr(self, _shape(entity))
         return rate
 
     def later(self, entity: Entity) -> float | None:
         """Return the rate that counts for a quota which is lowered already."""
-        return self.of(entity) if _shape(entity) in self.measured else None
+        return self.rate_of(entity) if _shape(entity) in self.measured else None
 
 
 def of_cluster(

@@ -511,4 +511,4 @@ def _budgets(decision: Decision) -> Mapping[str, BudgetThrottle]:
 
 
 def _log_dirs(states: Sequence[VolumeState]) -> frozenset[tuple[int, str]]:
-    return frozenset((state.volume.broker_id, state.volume.log_dir) for state in states)
+    return frozenset(state.volume.place for state in states)

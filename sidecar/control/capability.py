@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fastapi import FastAPI
-from prometheus_client.registry import Collector
+from prometheus_client.metrics_core import Metric
 
 from sidecar.control.board import Board
 from sidecar.control.capability_failures import CapabilityFailures
@@ -151,7 +151,7 @@ class Capability:
     def add_routes(self, app: FastAPI) -> None:
         """Add its routes to the API."""
 
-    def collectors(self) -> Iterable[Collector]:
+    def metrics(self) -> Iterable[Metric]:
         """Return its metrics, which exist from the start, also if it is not configured."""
         return ()
 

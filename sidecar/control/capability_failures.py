@@ -91,19 +91,3 @@ class CapabilityFailures(Collector):
         for capability, count in self._counts.items():
             family.add_metric([capability], count)
         yield family
-
-
-class GuardedCollector(Collector):
-    """A capability's collector. If it fails, the scrape has none of its metrics."""
-
-    def __init__(self, capability: str, collector: Collector, failures: CapabilityFailures) -> None:
-        self._capability = capability
-        self._collector = collector
-        self._failures = failures
-
-    def collect(self) -> Iterable[Metric]:
-        """Collect all metrics before the first is written."""
-        what = f"collector {type(self._collector).__name__}"
-        return self._failures.call(
-            self._capability, what, lambda: list(self._collector.collect()), []
-        )

@@ -71,11 +71,11 @@ class ContentsWatch:
         self._asked_at |= dict.fromkeys(due, now)
         limit = asyncio.Semaphore(_AT_ONCE)
 
-        async def one(broker_id: int) -> Mapping[str, frozenset[str]] | Failure:
+        async def fetch(broker_id: int) -> Mapping[str, frozenset[str]] | Failure:
             async with limit:
                 return await self.fetch(broker_id)
 
-        answers = await asyncio.gather(*map(one, due))
+        answers = await asyncio.gather(*map(fetch, due))
         read = {
             broker_id: answer
             for broker_id, answer in zip(due, answers, strict=True)

@@ -29,14 +29,10 @@ class MisfitLog:
         new = [
             state
             for state in after.memory.volumes()
-            if self._sizes.get((state.volume.broker_id, state.volume.log_dir))
-            != state.volume.total_bytes
+            if self._sizes.get(state.volume.place) != state.volume.total_bytes
         ]
         if not new:
             return
-        self._sizes |= {
-            (state.volume.broker_id, state.volume.log_dir): state.volume.total_bytes
-            for state in new
-        }
+        self._sizes |= {state.volume.place: state.volume.total_bytes for state in new}
         for sentence in sentences(misfits(new, after.rules)):
             _log.warning("%s", sentence)

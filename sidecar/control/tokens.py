@@ -12,6 +12,7 @@ import hmac
 import logging
 import math
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import Final
 
 _log = logging.getLogger(__name__)
@@ -23,31 +24,22 @@ async def _nothing_to_read() -> None:
     """The default of ``read``."""
 
 
+@dataclass(slots=True, repr=False)
 class Tokens:
     """The current token and the former ones.
 
-    Args:
-        token: the first token.
-        clock: steady seconds.
-        read: reads the file again if it has changed, and may call ``replace``.
-
     Attributes:
         current: the current token; None refuses every change.
-        read: as above.
+        clock: steady seconds.
+        read: reads the file again if it has changed, and may call ``replace``.
     """
 
-    def __init__(
-        self,
-        token: str | None,
-        clock: Callable[[], float],
-        read: Callable[[], Awaitable[None]] = _nothing_to_read,
-    ) -> None:
-        self.current = token
-        self.read = read
-        self._clock = clock
-        self._former: dict[str, float] = {}
-        self._used_until = -math.inf
-        self._is_logged = False
+    current: str | None
+    clock: Callable[[], float]
+    read: Callable[[], Awaitable[None]] = _nothing_to_read
+    _former: dict[str, float] = field(default_factory=dict, init=False)
+    _used_until: float = field(default=-math.inf, init=False)
+    _is_logged: bool = field(default=False, init=False)
 
     def __repr__(self) -> str:
         return f"Tokens(is_set={self.is_set}, former={len(self._former)})"
@@ -60,7 +52,7 @@ class Tokens:
     @property
     def is_former_used(self) -> bool:
         """Whether a client used a former token that is still accepted."""
-        return self._clock() <= self._used_until
+        return self.clock() <= self._used_until
 
     def replace(self, token: str | None, *, ends_former: bool) -> None:
         """Accept another token.
@@ -70,7 +62,7 @@ class Tokens:
             ends_former: whether no former token is accepted any more.
         """
         if self.current is not None and self.current != token:
-            self._former[self.current] = self._clock() + FORMER_S
+            self._former[self.current] = self.clock() + FORMER_S
         if ends_former or token is None:
             self._former = {}
             self._used_until = -math.inf
@@ -83,7 +75,7 @@ class Tokens:
         return self._knows(shown)
 
     def _knows(self, shown: bytes) -> bool:
-        now = self._clock()
+        now = self.clock()
         self._former = {each: until for each, until in self._former.items() if now <= until}
         current = {} if self.current is None else {self.current: -math.inf}
         until = [
@@ -101,7 +93,7 @@ class Tokens:
             _log.warning(
                 "a client used the former token, which is accepted for %.0f s more: give the "
                 "client the new one",
-                self._used_until - self._clock(),
+                self._used_until - self.clock(),
             )
 
     def log_end_of_former(self) -> None:

@@ -68,43 +68,35 @@ class Contents:
     arrivals: Mapping[str, Arrivals] = field(default_factory=dict, compare=False)
 
 
+@dataclass(slots=True)
 class VolumeContents:
-    """The last answers of the brokers that were requested; none at first."""
+    """The last answers of the brokers that were requested; none at first.
 
-    def __init__(
-        self,
-        ask: FetchContents,
-        clock: Callable[[], float],
-        place: GetPlacement | None = None,
-        every_s: float = EVERY_S,
-        receiving: FetchReceiving | None = None,
-    ) -> None:
-        """Start without answers.
+    Attributes:
+        ask: reads one broker.
+        clock: steady seconds.
+        place: reads placements; None to split no volume.
+        every_s: the shortest time between two reads of a broker, seconds.
+        receiving: asks where reassignments add replicas; None never asks.
+    """
 
-        Args:
-            ask: reads one broker.
-            clock: steady seconds.
-            place: reads placements; None to split no volume.
-            every_s: the shortest time between two reads of a broker, seconds.
-            receiving: asks where reassignments add replicas; None never asks.
-        """
-        self.receiving = receiving
-        self._ask = ask
-        self._clock = clock
-        self._place = place
-        self._every_s = every_s
-        self._known: dict[int, Contents] = {}
-        # Broker id -> log dir -> its last reading, also while later reads fail.
-        self._readings: dict[int, Mapping[str, LogDirReading]] = {}
-        # Broker id -> when its last read began.
-        self._requested: dict[int, float] = {}
-        self._due: dict[int, None] = {}
-        self._news = asyncio.Event()
+    ask: FetchContents
+    clock: Callable[[], float]
+    place: GetPlacement | None = None
+    every_s: float = EVERY_S
+    receiving: FetchReceiving | None = None
+    _known: dict[int, Contents] = field(default_factory=dict, init=False)
+    # Broker id -> log dir -> its last reading, also while later reads fail.
+    _readings: dict[int, Mapping[str, LogDirReading]] = field(default_factory=dict, init=False)
+    # Broker id -> when its last read began.
+    _requested: dict[int, float] = field(default_factory=dict, init=False)
+    _due: dict[int, None] = field(default_factory=dict, init=False)
+    _news: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
-    def of(self, broker_id: int) -> Contents | None:
+    def request(self, broker_id: int) -> Contents | None:
         """Return a broker's last answer, if any, and request a new read if that is due."""
         asked_at = self._requested.get(broker_id)
-        if asked_at is None or self._clock() >= asked_at + self._every_s:
+        if asked_at is None or self.clock() >= asked_at + self.every_s:
             self._due[broker_id] = None
             self._news.set()
         return self.known(broker_id)
@@ -112,7 +104,7 @@ class VolumeContents:
     def known(self, broker_id: int) -> Contents | None:
         """Return a broker's last answer, if any, without a request."""
         known = self._known.get(broker_id)
-        return known if known and self._clock() <= known.answered_at + RETENTION_S else None
+        return known if known and self.clock() <= known.answered_at + RETENTION_S else None
 
     async def run(self) -> NoReturn:
         """Reads the brokers that are due, until cancelled."""
@@ -121,14 +113,14 @@ class VolumeContents:
             self._news.clear()
             while self._due:
                 broker_id = next(iter(self._due))
-                self._requested[broker_id] = self._clock()
-                result = await self._ask(broker_id)
+                self._requested[broker_id] = self.clock()
+                result = await self.ask(broker_id)
                 del self._due[broker_id]
-                contents = Contents(result, self._clock())
-                if self._place is not None and not isinstance(result, Failure):
+                contents = Contents(result, self.clock())
+                if self.place is not None and not isinstance(result, Failure):
                     before = self._known.get(broker_id)
                     # The last splits stay until the next ones are known.
-                    splits, arriving = await self._split(broker_id, result, self._place)
+                    splits, arriving = await self._split(broker_id, result, self.place)
                     contents = replace(
                         contents,
                         splits=splits,
@@ -159,7 +151,7 @@ class VolumeContents:
         return await _THREADS.call(_splits, earlier, later, broker_id, named, placement)
 
     def _forget(self) -> None:
-        now = self._clock()
+        now = self.clock()
         for broker_id in [each for each, at in self._requested.items() if now > at + RETENTION_S]:
             del self._requested[broker_id]
             self._known.pop(broker_id, None)

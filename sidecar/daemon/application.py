@@ -36,8 +36,8 @@ from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.control.volume_contents import VolumeContents
 from sidecar.growth.capability import GrowthCapability
 from sidecar.peers.observations import ObservationLog
-from sidecar.status import StatusInputs, add_status
-from sidecar.status.inputs import ToolSettings
+from sidecar.status.inputs import StatusInputs, ToolSettings
+from sidecar.status.routes import add_status
 
 
 def build_app(
@@ -153,7 +153,6 @@ def _add_health(app: FastAPI, board: Board, polling: Polling) -> None:
     @app.get(
         "/healthz",
         summary="Whether the sidecar is alive",
-        response_model=None,
         responses={200: {"model": StatusDocument}},
     )
     async def healthz() -> Response:
@@ -163,7 +162,6 @@ def _add_health(app: FastAPI, board: Board, polling: Polling) -> None:
     @app.get(
         "/readyz",
         summary="Whether the factor comes from a valid observation",
-        response_model=None,
         responses={200: {"model": StatusDocument}, **documented(503)},
     )
     async def readyz() -> Response:
@@ -181,7 +179,6 @@ def _add_metrics(app: FastAPI, registry: CollectorRegistry) -> None:
     @app.get(
         "/metrics",
         summary="The metrics, for Prometheus",
-        response_model=None,
         response_class=Response,
         responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
     )

@@ -3,17 +3,18 @@
 The daemon supervises, serves and shows each entry of the list, without knowing its name.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.registry import Collector
+from prometheus_client.metrics_core import Metric
 
 from sidecar.budgets.capability import prepare as prepare_budgets
 from sidecar.client_quotas.capability import prepare as prepare_client_quotas
 from sidecar.control.capability import Build, Capability, Prepare, Services, Task
-from sidecar.control.capability_failures import CapabilityFailures, GuardedCollector
+from sidecar.control.capability_failures import CapabilityFailures
+from sidecar.control.metric_source import MetricSource
 from sidecar.errors import SidecarError
 from sidecar.growth.capability import prepare as prepare_growth
 from sidecar.history.capability import prepare as prepare_history
@@ -39,7 +40,6 @@ CAPABILITIES: Final[Mapping[str, Prepare]] = {
 
 
 _NO_TASKS: Final[Mapping[str, Task]] = {}
-_NO_COLLECTORS: Final[Iterable[Collector]] = ()
 
 
 def prepare_all(settings: Settings) -> Mapping[str, Build]:
@@ -71,13 +71,17 @@ def tasks_of(
     ]
 
 
-def register_collectors(
+def register_metrics(
     registry: CollectorRegistry, capabilities: Sequence[Capability], failures: CapabilityFailures
 ) -> None:
-    """Add the metrics of each capability. If one fails, a scrape lacks only its metrics."""
+    """Add the metrics of failures and capabilities; of one that fails, only its own are absent."""
+
+    def guarded(capability: Capability) -> list[Metric]:
+        return failures.call(capability.name, "metrics", lambda: [*capability.metrics()], [])
+
+    registry.register(failures)
     for each in capabilities:
-        for collector in failures.call(each.name, "collectors", each.collectors, _NO_COLLECTORS):
-            registry.register(GuardedCollector(each.name, collector, failures))
+        registry.register(MetricSource(partial(guarded, each)))
 
 
 def announce_to(

@@ -10,23 +10,25 @@ poller, the same routes and metrics, and the tasks that its capabilities have th
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Concatenate, Final, ParamSpec, TypeVar
 
 from fastapi import FastAPI
+from prometheus_client.metrics_core import Metric
 
 from sidecar import __version__
 from sidecar.api.connections import Connections
 from sidecar.api.readiness import Polling
 from sidecar.api.server import HttpServer, Tls
-from sidecar.api.views import cluster_id
 from sidecar.control.board import Board
 from sidecar.control.capability import Capability, Services, Task
 from sidecar.control.capability_failures import CapabilityFailures
 from sidecar.control.contents_watch import ContentsWatch
 from sidecar.control.feed_watch import FeedWatch
 from sidecar.control.journal import log_publication
-from sidecar.control.known_cluster import in_known_cluster
+from sidecar.control.known_cluster import ask_known_cluster
+from sidecar.control.metric_source import MetricSource
 from sidecar.control.misfit_log import MisfitLog
 from sidecar.control.persistence import Persistence
 from sidecar.control.poller import Poller
@@ -38,7 +40,7 @@ from sidecar.daemon.capabilities import (
     CAPABILITIES,
     announce_to,
     build_all,
-    register_collectors,
+    register_metrics,
     tasks_of,
 )
 from sidecar.daemon.factor_poller import FactorPoller
@@ -48,17 +50,16 @@ from sidecar.daemon.reload import Credentials, Reload
 from sidecar.daemon.remembered import remembered
 from sidecar.daemon.secret_files import SecretFiles, stamps_of
 from sidecar.daemon.start_files import StartFiles, read_start_files
-from sidecar.errors import SidecarError
 from sidecar.kafka import KafkaVolumeSource
 from sidecar.kafka.client.certificates import expiries_of
 from sidecar.kafka.fed_brokers import fed_brokers
 from sidecar.kafka.largest_topics import largest_topics, sizes_of, topics_by_log_dir
 from sidecar.kafka.placements import placement, receiving
 from sidecar.metrics.board_collector import SidecarRegistry, build_registry
-from sidecar.metrics.broker_collector import BrokerCollector
-from sidecar.metrics.credential_collector import CredentialCollector
-from sidecar.metrics.observer_collector import ObserverCollector
-from sidecar.metrics.request_throttle_collector import RequestThrottleCollector
+from sidecar.metrics.broker_metrics import broker_metrics
+from sidecar.metrics.credential_metrics import credential_metrics
+from sidecar.metrics.observer_metrics import observer_metrics
+from sidecar.metrics.request_throttle_metrics import request_throttle_metrics
 from sidecar.peers.addresses import Addresses
 from sidecar.peers.observations import ObservationLog
 from sidecar.peers.observers import Observers, Sight
@@ -73,7 +74,7 @@ from sidecar.status.inputs import ToolSettings
 from sidecar.throttle.decision import Decider, Disabled, Shadow, VolumeLimit
 from sidecar.throttle.growth import Replicas
 from sidecar.throttle.schedule import Timing
-from sidecar.volumes import Failure, FailureKind, Observation
+from sidecar.volumes import Failure, Observation
 
 _log = logging.getLogger(__name__)
 
@@ -117,8 +118,6 @@ _SPINE: Final = (
     _STATUS,
 )
 """Parts of the spine that the throttle does not need; their tasks are supervised too."""
-
-_NO_BROKERS: Final = Failure(FailureKind.CONNECT, "no brokers are configured")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,12 +204,7 @@ async def compose(
         ],
     )
     capabilities = build_all(files.capabilities, services)
-    registry = _with_collectors(
-        build_registry(board, clock.wall, settings.runbooks_url),
-        board,
-        capabilities,
-        failures,
-    )
+    registry = build_registry(board, clock.wall, settings.runbooks_url)
     supervised = tasks_of(capabilities, failures)
     supervised += _quota_writer(files, board, credentials, services)
     supervised += [] if writer is None else [(_STATE, "state writer", writer.run)]
@@ -226,7 +220,7 @@ async def compose(
         source = KafkaVolumeSource(
             settings.kafka_admin,
             clock=clock.now,
-            cluster_id=lambda: cluster_id(board.snapshot.memory),
+            cluster_id=lambda: board.snapshot.memory.cluster_id,
             own_broker=settings.broker_id,
             refused=tokens.read,
         )
@@ -249,7 +243,8 @@ async def compose(
             )
             poller = _observed(poller, observers, seen)
         vital["poller"] = poller.run
-    _register_sight(registry, observers, source, credentials)
+    registry.register(MetricSource(partial(_metrics, board, observers, source, credentials)))
+    register_metrics(registry, capabilities, failures)
     polling = Polling(
         enabled=factors is not None,
         stuck_after_s=timing.interval_s + 2 * timing.deadline_s + _STUCK_S,
@@ -293,35 +288,18 @@ async def compose(
     )
 
 
-def _with_collectors(
-    registry: SidecarRegistry,
+def _metrics(
     board: Board,
-    capabilities: Sequence[Capability],
-    failures: CapabilityFailures,
-) -> SidecarRegistry:
-    registry.register(BrokerCollector(board))
-    registry.register(failures)
-    register_collectors(registry, capabilities, failures)
-    return registry
-
-
-def _register_sight(
-    registry: SidecarRegistry,
     observers: Observers | None,
     source: KafkaVolumeSource | None,
     credentials: Credentials,
-) -> None:
-    def former_uses() -> dict[str, bool]:
-        is_refused = source is not None and bool(source.refusal)
-        return {"broker": is_refused, "token": credentials.tokens.is_former_used}
-
-    def expiries() -> dict[str, float]:
-        return {**credentials.expiries, **credentials.tls.expiries}
-
-    registry.register(CredentialCollector(expiries, former_uses))
-    registry.register(ObserverCollector(observers))
-    throttled_s = (lambda: 0.0) if source is None else (lambda: source.throttled_s)
-    registry.register(RequestThrottleCollector(throttled_s))
+) -> Iterator[Metric]:
+    is_refused = source is not None and bool(source.refusal)
+    former_uses = {"broker": is_refused, "token": credentials.tokens.is_former_used}
+    yield from broker_metrics(board)
+    yield from credential_metrics({**credentials.expiries, **credentials.tls.expiries}, former_uses)
+    yield from observer_metrics(observers)
+    yield from request_throttle_metrics(0.0 if source is None else source.throttled_s)
 
 
 def _timing(settings: Settings) -> Timing:
@@ -416,13 +394,7 @@ def _fetch_sizes(credentials: Credentials, board: Board) -> FetchSizes:
     async def fetch(
         topics: Mapping[int, Mapping[str, Sequence[int]]],
     ) -> Mapping[int, Sequence[Replicas] | Failure] | Failure:
-        admin = credentials.kafka_admin
-        if admin is None:
-            return _NO_BROKERS
-        try:
-            return await sizes_of(in_known_cluster(admin, board), _SIZES_S, topics)
-        except SidecarError as error:
-            return Failure(FailureKind.AUTHENTICATION, " ".join(str(error).split()))
+        return await ask_known_cluster(credentials.kafka_admin, board, sizes_of, _SIZES_S, topics)
 
     return fetch
 
@@ -478,7 +450,7 @@ def _observers(
         announce(observation)
 
     def known_cluster_id() -> str | None:
-        return cluster_id(board.snapshot.memory)
+        return board.snapshot.memory.cluster_id
 
     def whole_at() -> float | None:
         return board.snapshot.memory.membership_at
@@ -530,14 +502,9 @@ def _ask_one_broker(
     """Return a function that asks one broker of the known cluster, as credentials are then."""
 
     async def fetch(broker_id: int, /, *args: _P.args, **kwargs: _P.kwargs) -> _T | Failure:
-        admin = credentials.kafka_admin
-        if admin is None:
-            return _NO_BROKERS
-        try:
-            known = in_known_cluster(admin, board)
-            return await ask(known, broker_id, deadline_s, *args, **kwargs)
-        except SidecarError as error:
-            # The password file can't be read. Polls still use the password that was read before.
-            return Failure(FailureKind.AUTHENTICATION, " ".join(str(error).split()))
+        # Without credentials it fails. Polls still use the password that was read before.
+        return await ask_known_cluster(
+            credentials.kafka_admin, board, ask, broker_id, deadline_s, *args, **kwargs
+        )
 
     return fetch

@@ -18,15 +18,14 @@ from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
 from sidecar.control.board import Board
-from sidecar.control.known_cluster import in_known_cluster
+from sidecar.control.known_cluster import ask_known_cluster
 from sidecar.daemon.sources import Quotas, Source
-from sidecar.errors import SidecarError
 from sidecar.kafka.client_quotas import alter_client_quotas, describe_client_quotas
 from sidecar.kafka.quota_messages import Alteration
 from sidecar.quotas.entities import ClientQuotas
 from sidecar.settings import KafkaAdmin
 from sidecar.throttle.decision import Source as FactorOrigin
-from sidecar.volumes import Failure, FailureKind
+from sidecar.volumes import Failure
 
 _log = logging.getLogger(__name__)
 
@@ -64,13 +63,7 @@ class QuotaWriter:
         wanted = await self.source.ask(_DEADLINE_S)
         if isinstance(wanted, Failure):
             return wanted
-        admin = self.admin()
-        if admin is None:
-            return Failure(FailureKind.CONNECT, "no brokers are configured")
-        try:
-            return await _set(in_known_cluster(admin, self.board), wanted)
-        except SidecarError as error:
-            return Failure(FailureKind.AUTHENTICATION, " ".join(str(error).split()))
+        return await ask_known_cluster(self.admin(), self.board, _set, wanted)
 
     def _note(self, failure: Failure | None) -> None:
         before, self._failure = self._failure, failure

@@ -1,8 +1,10 @@
 """The extension points of proposal 047: a throttle factor source and a quota source.
 
-Each is a function without arguments, which a setting names as ``module:attribute``. The daemon
-calls it in a thread with a deadline, so a function that hangs delays nothing else. It is not called
-again until it has returned.
+Each is a function without arguments, which a setting names as ``module:attribute``. A factor source
+returns the throttle factor, 0.0 to 1.0, in place of a limit for volumes. A quota source returns
+client quotas, which the sidecar sets in Kafka, each as ``quotas show --json`` prints it; null
+removes a quota. The daemon calls the function in a thread with a deadline, so a function that hangs
+delays nothing else. It is not called again until it has returned.
 
 An exception, a value that is not valid and a missed deadline are failures, as of a poll.
 
@@ -17,7 +19,7 @@ import inspect
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from sidecar.errors import SettingsError
 from sidecar.quotas.entities import Entity, QuotaKey
@@ -30,22 +32,6 @@ _T = TypeVar("_T")
 
 Quotas = Mapping[Entity, Mapping[str, float | None]]
 """Entity -> Kafka's name of a quota -> its value, or None to remove it."""
-
-
-class FactorSource(Protocol):
-    """Returns the throttle factor, in place of a limit for volumes."""
-
-    def __call__(self) -> float:
-        """The factor, 0.0 to 1.0."""
-        ...
-
-
-class QuotaSource(Protocol):
-    """Returns client quotas, which the sidecar sets in Kafka."""
-
-    def __call__(self) -> Iterable[Mapping[str, object]]:
-        """The quotas to set, each as ``quotas show --json`` prints it; null removes a quota."""
-        ...
 
 
 @dataclass(slots=True)

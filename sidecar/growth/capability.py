@@ -1,13 +1,13 @@
 """The capability that tells who fills the volumes near or past a limit."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 
 from fastapi import FastAPI
-from prometheus_client.registry import Collector
+from prometheus_client.metrics_core import Metric
 
 from sidecar.api.answers import Wall
 from sidecar.control.capability import Build, Capability, Services, Task
-from sidecar.growth.metrics import GrowthCollector
+from sidecar.growth.metrics import growth_metrics
 from sidecar.growth.routes import add_growth
 from sidecar.growth.watch import GrowthWatch
 from sidecar.requestlog.line import Line
@@ -55,6 +55,6 @@ class GrowthCapability(Capability):
         """The route; without brokers its list is empty."""
         add_growth(app, self.watch, self._wall)
 
-    def collectors(self) -> Iterable[Collector]:
+    def metrics(self) -> Iterator[Metric]:
         """The metrics of parts of volumes."""
-        return (GrowthCollector(self.watch),)
+        return growth_metrics(self.watch)

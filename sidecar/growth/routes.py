@@ -104,7 +104,6 @@ def add_growth(app: FastAPI, watch: GrowthWatch | None, wall: Wall) -> None:
     @app.get(
         "/v1/growth",
         summary="Who fills the volumes near or past a limit, or overfilled by a plan",
-        response_model=None,
         responses={200: {"model": GrowthDocument}},
     )
     async def growth() -> Response:

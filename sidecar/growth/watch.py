@@ -134,7 +134,7 @@ class GrowthWatch:
         else:
             wanted = list(dict.fromkeys(candidates))[:MOST_BROKERS] if self.is_observer() else []
         for broker_id in wanted:
-            self.contents.of(broker_id)
+            self.contents.request(broker_id)
         self.writers.is_wanted = not near.isdisjoint(wanted)
 
     async def ask(self) -> None:
@@ -156,7 +156,7 @@ class GrowthWatch:
         """Log once that a plan overfills a volume, and that it no longer does."""
         for each in self._known():
             volume, text = each.state.volume, each.overfilled
-            log_dir = volume.broker_id, volume.log_dir
+            log_dir = volume.place
             if text and log_dir not in self._named:
                 self._named.add(log_dir)
                 _log.warning("%s. The status page has the commands that slow or cancel it", text)
@@ -173,7 +173,7 @@ class GrowthWatch:
     def _known(self) -> Iterator[Growing]:
         now = self.board.now()
         for state in self._candidates():
-            broker_id, log_dir = state.volume.broker_id, state.volume.log_dir
+            broker_id, log_dir = state.volume.place
             contents = self.contents.known(broker_id)
             if contents is None or now > contents.answered_at + STALE_S:
                 continue
@@ -190,7 +190,7 @@ class GrowthWatch:
                 for part in split.parts
                 if is_own
                 and part.topic
-                and (users := self.writers.of(part.topic, ids.get(part.topic), now))
+                and (users := self.writers.writers_to(part.topic, ids.get(part.topic), now))
             }
             why = unthrottled(split, contents.before.get(log_dir), state.volume.total_bytes)
             arriving = contents.arrivals.get(log_dir, Arrivals(unknown=None))

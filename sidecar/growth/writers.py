@@ -73,7 +73,7 @@ class Writers:
                     continue
             users[line.user] = users.get(line.user, 0) + nbytes
 
-    def of(self, topic: str, topic_id: str | None, now: float) -> Mapping[str, float]:
+    def writers_to(self, topic: str, topic_id: str | None, now: float) -> Mapping[str, float]:
         """Return the users who write most to a topic, most first, with their bytes a second."""
         seconds = now - self._turn(now) + (MINUTE_S if self._before else 0.0)
         sums: dict[str, int] = {}

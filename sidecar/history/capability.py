@@ -2,13 +2,13 @@
 
 import os
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 
-from prometheus_client.registry import Collector
+from prometheus_client.metrics_core import Metric
 
 from sidecar.control.capability import Build, Capability, Services, Task
 from sidecar.history.folder import Folder
-from sidecar.history.metrics import HistoryCollector
+from sidecar.history.metrics import history_metrics
 from sidecar.history.recorder import History
 from sidecar.settings import Settings
 from sidecar.volumes import Observation
@@ -43,9 +43,9 @@ class HistoryCapability(Capability):
         """Writes observations."""
         return {} if self._history is None else {"volume history": self._history.run}
 
-    def collectors(self) -> Iterable[Collector]:
+    def metrics(self) -> Iterator[Metric]:
         """The metrics of written and lost observations."""
-        return (HistoryCollector(self._history),)
+        return history_metrics(self._history)
 
     def observed(self, observation: Observation) -> None:
         """Queue an observation."""

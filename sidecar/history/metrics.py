@@ -5,11 +5,10 @@ Example: the disk is full for an hour, with a poll every minute.
 does not change.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Final
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from sidecar.history import History
 from sidecar.history.recorder import Counts
@@ -17,29 +16,22 @@ from sidecar.history.recorder import Counts
 _PREFIX: Final = "kafka_throttle_history"
 
 
-class HistoryCollector(Collector):
-    """Reads the history's counts at each scrape."""
-
-    def __init__(self, history: History | None) -> None:
-        self._history = history
-
-    def collect(self) -> Iterable[Metric]:
-        """Yield all metrics, even without a history."""
-        history = self._history
-        counts = Counts() if history is None else history.counts
-        removed = 0 if history is None else history.folder.removed
-        for name, text, value in (
-            ("observations", "Observations written to the volume history.", counts.written),
-            ("lost", "Observations that could not be written to the volume history.", counts.lost),
-            (
-                "removed_files",
-                "Files of the volume history that were removed because of its bound.",
-                removed,
-            ),
-        ):
-            yield CounterMetricFamily(f"{_PREFIX}_{name}", text, value)
-        yield GaugeMetricFamily(
-            f"{_PREFIX}_bytes",
-            "Size of all histories in the folder of the volume history.",
-            0 if history is None else history.folder.bytes,
-        )
+def history_metrics(history: History | None) -> Iterator[Metric]:
+    """Yield all metrics, even without a history."""
+    counts = Counts() if history is None else history.counts
+    removed = 0 if history is None else history.folder.removed
+    for name, text, value in (
+        ("observations", "Observations written to the volume history.", counts.written),
+        ("lost", "Observations that could not be written to the volume history.", counts.lost),
+        (
+            "removed_files",
+            "Files of the volume history that were removed because of its bound.",
+            removed,
+        ),
+    ):
+        yield CounterMetricFamily(f"{_PREFIX}_{name}", text, value)
+    yield GaugeMetricFamily(
+        f"{_PREFIX}_bytes",
+        "Size of all histories in the folder of the volume history.",
+        0 if history is None else history.folder.bytes,
+    )

@@ -33,13 +33,13 @@ async def read_levels(
     admin: KafkaAdmin,
     broker_ids: Collection[int] | None,
     logger: str,
-    timeout_s: float = TIMEOUT_S,
     *,
     nodes: Nodes = "brokers",
 ) -> Levels | Failure:
     """Reads the level of a logger on some brokers; without its own level it has its parent's.
 
-    Arguments, results and errors are those of ``describe_broker_configs``.
+    The time for all requests is 10 s. Arguments, results and errors are those of
+    ``describe_broker_configs``.
     """
 
     def query_of(broker_id: int) -> Query:
@@ -55,18 +55,17 @@ async def read_levels(
             return Failure(FailureKind.UNSUPPORTED, text)
         return level
 
-    return await query_each(admin, broker_ids, query_of, read, timeout_s, nodes=nodes)
+    return await query_each(admin, broker_ids, query_of, read, TIMEOUT_S, nodes=nodes)
 
 
 async def set_levels(
     admin: KafkaAdmin,
     levels: Mapping[int, str],
     logger: str,
-    timeout_s: float = TIMEOUT_S,
     *,
     nodes: Nodes = "brokers",
 ) -> Levels | Failure:
-    """Sets the level of a logger on each broker.
+    """Sets the level of a logger on each broker, in 10 s for all requests.
 
     ``levels`` maps broker ids to OFF, FATAL, ERROR, WARN, INFO, DEBUG or TRACE. The other
     arguments, the results and the errors are those of ``describe_broker_configs``.
@@ -86,4 +85,4 @@ async def set_levels(
             return query.refused(broker_id, error_code, error_message)
         return levels[broker_id]
 
-    return await query_each(admin, levels, query_of, read, timeout_s, nodes=nodes)
+    return await query_each(admin, levels, query_of, read, TIMEOUT_S, nodes=nodes)

@@ -96,27 +96,27 @@ def read_cluster_id(response: Response, endpoint: HostPort) -> str | Failure:
     return response.cluster_id or ""
 
 
-def both_lists(one: ClusterList, other: ClusterList) -> ClusterList:
+def both_lists(first: ClusterList, second: ClusterList) -> ClusterList:
     """All brokers that one of two lists has as active, for the case that one is out of date.
 
     ``settled`` takes back those that the lists disagree about and that do not answer.
     """
-    fenced = one.membership.fenced
-    if other.membership.fenced is not None:
-        fenced = {**(fenced or {}), **other.membership.fenced}
-    endpoints = {**other.endpoints, **one.endpoints}
+    fenced = first.membership.fenced
+    if second.membership.fenced is not None:
+        fenced = {**(fenced or {}), **second.membership.fenced}
+    endpoints = {**second.endpoints, **first.endpoints}
     active = {broker_id: str(endpoint) for broker_id, endpoint in endpoints.items()}
-    membership = replace(one.membership, active=active, fenced=fenced)
+    membership = replace(first.membership, active=active, fenced=fenced)
     # A broker that only the other list has may share its address there with one that has another
     # address by now.
-    shared = {key: each for key, each in other.shared.items() if key not in one.endpoints}
+    shared = {key: each for key, each in second.shared.items() if key not in first.endpoints}
     shared |= _shared_addresses(endpoints)
-    return ClusterList(membership, endpoints, {**other.racks, **one.racks}, shared)
+    return ClusterList(membership, endpoints, {**second.racks, **first.racks}, shared)
 
 
-def disputed(one: ClusterList, other: ClusterList) -> frozenset[int]:
+def disputed(first: ClusterList, second: ClusterList) -> frozenset[int]:
     """The brokers that are active in only one of two lists."""
-    return frozenset(one.endpoints.keys() ^ other.endpoints.keys())
+    return frozenset(first.endpoints.keys() ^ second.endpoints.keys())
 
 
 def settled(

@@ -1,15 +1,15 @@
-"""The messages for configurations of brokers and for levels of their loggers.
+"""The messages for configurations of topics and brokers, and for levels of brokers' loggers.
 
 They are DescribeConfigs (key 32) v4, its first flexible version (KIP-482), and
 IncrementalAlterConfigs (key 44) v1 (KIP-339). A resource has a type and a name. For a broker and
 its loggers, the name is the broker's id, and only that broker answers (KIP-412 for loggers).
 
-Example: ``DescribeConfigs(BROKER_LOGGER, "1", ["kafka.request.logger"])`` asks broker 1 for the
+Example: ``DescribeConfigs(BROKER_LOGGER, ["1"], ["kafka.request.logger"])`` asks broker 1 for the
 level of its request log, and ``SetConfigs(BROKER_LOGGER, "1", {"kafka.request.logger": "DEBUG"})``
 sets it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from aiokafka.protocol.types import Boolean, CompactArray, Int8
 
@@ -27,6 +27,8 @@ from sidecar.kafka.client.messages import (
 DESCRIBE_CONFIGS_KEY = 32
 INCREMENTAL_ALTER_CONFIGS_KEY = 44
 
+TOPIC = 2
+"""The resource type of a topic's configuration."""
 BROKER = 4
 """The resource type of a broker's configuration."""
 BROKER_LOGGER = 8
@@ -63,18 +65,18 @@ DescribeConfigsRequestV4, DescribeConfigsResponseV4 = message(
 
 
 class DescribeConfigs(AdminRequest, versions=(DescribeConfigsRequestV4,)):
-    """Reads some configurations of one resource.
+    """Reads some configurations of resources.
 
     Args:
-        resource_type: BROKER or BROKER_LOGGER.
-        name: the resource's name.
-        keys: the configurations to read. The answer omits those that the resource lacks.
+        resource_type: TOPIC, BROKER or BROKER_LOGGER.
+        names: the resources' names.
+        keys: the configurations to read. The answer omits those that a resource lacks.
     """
 
     NEEDED = "v4 (Kafka 2.8)"
 
-    def __init__(self, resource_type: int, name: str, keys: Sequence[str]) -> None:
-        self.values = ([(resource_type, name, list(keys), {})], False, False)
+    def __init__(self, resource_type: int, names: Iterable[str], keys: Sequence[str]) -> None:
+        self.values = ([(resource_type, name, list(keys), {}) for name in names], False, False)
 
 
 IncrementalAlterConfigsRequestV1, IncrementalAlterConfigsResponseV1 = message(

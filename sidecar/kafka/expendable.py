@@ -19,9 +19,10 @@ from typing import Final
 from aiokafka.protocol.api import Response
 
 from sidecar.kafka.client.pool import ClusterId, Pool, any_cluster
+from sidecar.kafka.config_messages import TOPIC, DescribeConfigs
 from sidecar.kafka.fed_brokers import MetadataOfTopics
 from sidecar.kafka.group_commits import GroupCommits, commits_of
-from sidecar.kafka.log_dir_messages import log_dirs_in
+from sidecar.kafka.log_dir_messages import DescribeSomeTopics, log_dirs_in
 from sidecar.kafka.partition_leaders import (
     Led,
     Offsets,
@@ -30,7 +31,7 @@ from sidecar.kafka.partition_leaders import (
     read_leaders,
 )
 from sidecar.kafka.producer_messages import AllTopics
-from sidecar.kafka.relief_messages import EARLIEST, LATEST, DescribeTopicConfigs, SizesOf, refused
+from sidecar.kafka.relief_messages import EARLIEST, LATEST, refused
 from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.throttle.growth import Partition
 from sidecar.throttle.memory import LogDir
@@ -181,15 +182,15 @@ class ExpendableTopics:
         """
         deadline = asyncio.get_running_loop().time() + timeout_s
         topics = sorted({topic for topic, _ in partitions})
-        request = DescribeTopicConfigs(topics, _CONFIGS)
+        request = DescribeConfigs(TOPIC, topics, _CONFIGS)
         configs = await self._pool.call_any(request, deadline, _configs, "configurations of topics")
         if isinstance(configs, Failure):
             return configs
         segments, left_out = configs
         times = {
-            key: (seen.sight.lineage[2], now_ms - round(1000 * of.keep_s))
+            key: (seen.sight.lineage[2], now_ms - round(1000 * declared.keep_s))
             for key, seen in partitions.items()
-            if (of := class_of(key[0], classes)) is not None and of.keep_s is not None
+            if (declared := class_of(key[0], classes)) is not None and declared.keep_s is not None
         }
         leaders = {key: seen.leader for key, seen in partitions.items()}
         young = await offsets_at(self._pool, times, leaders, deadline)
@@ -226,12 +227,12 @@ class ExpendableTopics:
     async def _sizes(
         self, led: Mapping[Partition, Led], deadline: float
     ) -> dict[Partition, dict[LogDir, int]]:
-        by_broker: dict[int, list[Partition]] = {}
-        for key, each in led.items():
+        by_broker: dict[int, dict[str, list[int]]] = {}
+        for (topic, index), each in led.items():
             for broker_id in each.replicas:
                 if broker_id in self._brokers:
-                    by_broker.setdefault(broker_id, []).append(key)
-        requests = {key: SizesOf(each) for key, each in by_broker.items()}
+                    by_broker.setdefault(broker_id, {}).setdefault(topic, []).append(index)
+        requests = {key: DescribeSomeTopics(each) for key, each in by_broker.items()}
         sizes: dict[Partition, dict[LogDir, int]] = {}
         for broker_id, answer in (await self._pool.call_each(requests, deadline)).items():
             log_dirs = [] if isinstance(answer, Failure) else log_dirs_in(answer)

@@ -14,29 +14,13 @@ from io import BytesIO
 from typing import Final
 
 from aiokafka.protocol.api import Response
-from aiokafka.protocol.types import (
-    Boolean,
-    CompactArray,
-    Int16,
-    Int32,
-    TaggedFields,
-    UnsignedVarInt32,
-)
+from aiokafka.protocol.types import CompactArray, Int16, Int32, TaggedFields, UnsignedVarInt32
 
 from sidecar.kafka.client.each_broker import Query, query_each
 from sidecar.kafka.client.failures import error_name
-from sidecar.kafka.client.messages import (
-    BROKER,
-    NO_ID,
-    STRING,
-    THROTTLE_TIME,
-    AdminRequest,
-    Uuid,
-    array,
-    message,
-)
+from sidecar.kafka.client.messages import NO_ID, AdminRequest, message
 from sidecar.kafka.largest_topics import topics_of
-from sidecar.kafka.producer_messages import METADATA_KEY
+from sidecar.kafka.producer_messages import METADATA_KEY, METADATA_REQUEST, metadata_fields
 from sidecar.settings import KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
 
@@ -67,26 +51,8 @@ _Request, _Response = message(
     "MetadataOfTopics",
     METADATA_KEY,
     12,
-    request=(
-        array("topics", ("topic_id", Uuid), ("name", STRING)),
-        ("allow_auto_topic_creation", Boolean),
-        ("include_topic_authorized_operations", Boolean),
-    ),
-    response=(
-        THROTTLE_TIME,
-        array("brokers", *BROKER),
-        ("cluster_id", STRING),
-        ("controller_id", Int32),
-        array(
-            "topics",
-            ("error_code", Int16),
-            ("name", STRING),
-            ("topic_id", Uuid),
-            ("is_internal", Boolean),
-            ("partitions", _Partitions()),
-            ("topic_authorized_operations", Int32),
-        ),
-    ),
+    request=METADATA_REQUEST,
+    response=metadata_fields(("partitions", _Partitions())),
 )
 
 

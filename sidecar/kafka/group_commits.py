@@ -100,10 +100,10 @@ class GroupCommits:
                 return f"group {name}: {error_name(code)}; it needs DESCRIBE on the group"
             offsets: dict[str, dict[int, int]] = {}
             for topic, *_id, partitions, _tags in topics or ():
-                of = offsets.setdefault(topic, {})
+                by_index = offsets.setdefault(topic, {})
                 for index, offset, *rest in partitions or ():
                     if not is_share:
-                        of[index] = NOTHING if rest[2] else offset
+                        by_index[index] = NOTHING if rest[2] else offset
             commits[name] = offsets
         for each in groups:
             if each.name not in commits:

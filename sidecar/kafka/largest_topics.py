@@ -9,8 +9,8 @@ Example: ``await largest_topics(admin, 2, 10.0)`` is ``{"/data": LogDirTopics(..
 """
 
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from heapq import nlargest
 from typing import Final, TypeVar
 
@@ -127,7 +127,7 @@ async def sizes_of(
     def query_of(broker_id: int) -> Query:
         if topics is None:
             return _QUERY
-        return Query(DescribeSomeTopics(topics[broker_id]), _QUERY.name, _QUERY.needs)
+        return replace(_QUERY, request=DescribeSomeTopics(topics[broker_id]))
 
     answers = await query_each(admin, topics, query_of, _answered, timeout_s)
     if isinstance(answers, Failure):
@@ -162,51 +162,43 @@ def _answered(query: Query, response: Response, broker_id: int) -> Response | Fa
     return response
 
 
+def _online(response: Response) -> Iterator[tuple[str, dict[str, PartitionSizes], int]]:
+    """Path, topics and used bytes of each online log dir."""
+    for error_code, log_dir, topics, total_bytes, available_bytes, *_ in log_dirs_in(response):
+        if not error_code and log_dir is not None:
+            sizes = {name: partitions for name, partitions, _ in topics or ()}
+            yield log_dir, sizes, total_bytes - available_bytes
+
+
 def _names(response: Response) -> set[str]:
-    return set().union(*_names_by_log_dir(response).values())
+    return {name for _, topics, _ in _online(response) for name in topics}
 
 
 def _names_by_log_dir(response: Response) -> dict[str, frozenset[str]]:
-    return {
-        log_dir: frozenset(name for name, *_ in topics or ())
-        for error_code, log_dir, topics, *_ in log_dirs_in(response)
-        if not error_code and log_dir is not None
-    }
+    return {log_dir: frozenset(topics) for log_dir, topics, _ in _online(response)}
 
 
 def _partitions(response: Response) -> dict[str, int]:
-    return {
-        log_dir: sum(len(partitions) for _, partitions, _ in topics or ())
-        for error_code, log_dir, topics, *_ in log_dirs_in(response)
-        if not error_code and log_dir is not None
-    }
+    return {log_dir: sum(map(len, topics.values())) for log_dir, topics, _ in _online(response)}
 
 
 def _sizes(response: Response) -> list[dict[str, PartitionSizes]]:
-    return [
-        {name: partitions for name, partitions, _ in topics or ()}
-        for error_code, log_dir, topics, *_ in log_dirs_in(response)
-        if not error_code and log_dir is not None
-    ]
+    return [topics for _, topics, _ in _online(response)]
 
 
 def _largest(response: Response) -> dict[str, LogDirTopics]:
-    return {
-        log_dir: _log_dir(topics or (), total_bytes - available_bytes)
-        for error_code, log_dir, topics, total_bytes, available_bytes, *_ in log_dirs_in(response)
-        if not error_code and log_dir is not None
-    }
+    return {log_dir: _log_dir(topics, used) for log_dir, topics, used in _online(response)}
 
 
-def _log_dir(topics: Iterable[tuple[str, PartitionSizes, object]], used_bytes: int) -> LogDirTopics:
-    sizes = [(partitions.total_bytes, name, partitions) for name, partitions, _ in topics]
+def _log_dir(topics: Mapping[str, PartitionSizes], used_bytes: int) -> LogDirTopics:
+    sizes = [(partitions.total_bytes, name, partitions) for name, partitions in topics.items()]
     largest = nlargest(LARGEST, sizes, key=lambda each: each[:2])
     return LogDirTopics(
         len(sizes),
         sum(size for size, *_ in sizes),
         tuple(_topic(*each) for each in largest),
         used_bytes,
-        {name: partitions for name, partitions, _ in topics},
+        topics,
     )
 
 

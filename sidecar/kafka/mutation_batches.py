@@ -61,19 +61,6 @@ class Mutation(Generic[T]):
     partitions: Callable[[T], int]
 
 
-@dataclass(frozen=True, slots=True)
-class CallPolicy:
-    """How long a call lasts.
-
-    Attributes:
-        timeout_s: the time for all requests and waits, seconds.
-        retry: whether throttled topics are sent again.
-    """
-
-    timeout_s: float
-    retry: bool
-
-
 class ControllerClient(Protocol):
     """The connection to the controller: see ``Controller``."""
 
@@ -90,8 +77,9 @@ class MutationBatcher(Generic[T]):
     Args:
         mutation: the kind of mutation.
         topics: the topics, each name once.
-        policy: the time-out, and whether to retry.
+        timeout_s: the time for all requests and waits, seconds.
         on_result: called with each result.
+        retry: whether throttled topics are sent again.
 
     Raises:
         ValueError: a topic is named twice.
@@ -101,18 +89,20 @@ class MutationBatcher(Generic[T]):
         self,
         mutation: Mutation[T],
         topics: Sequence[T],
-        policy: CallPolicy,
+        timeout_s: float,
         on_result: ResultCallback | None = None,
+        *,
+        retry: bool,
     ) -> None:
         self._mutation = mutation
         self._names = [mutation.name(topic) for topic in topics]
         self._pending = dict(zip(self._names, topics, strict=True))
         if len(self._pending) != len(topics):
             raise ValueError("a topic is named twice")
-        self._retry = policy.retry
+        self._retry = retry
         self._on_result = on_result
         self._now = asyncio.get_running_loop().time
-        self._deadline = self._now() + policy.timeout_s
+        self._deadline = self._now() + timeout_s
         self._results: dict[str, TopicResult] = {}
         self._free_at: dict[str, float] = {}
         self._moves = 0

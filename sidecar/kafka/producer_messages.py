@@ -14,12 +14,11 @@ import struct
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
-from typing import Final
+from typing import Any, Final
 
 from aiokafka.protocol.types import (
     Boolean,
     CompactArray,
-    Int8,
     Int16,
     Int32,
     Int64,
@@ -33,6 +32,7 @@ from sidecar.kafka.client.messages import (
     STRING,
     THROTTLE_TIME,
     AdminRequest,
+    Fields,
     Uuid,
     message,
 )
@@ -138,16 +138,16 @@ class _Leaders:
         return leaders
 
 
-MetadataRequestV12, MetadataResponseV12 = message(
-    "Metadata",
-    METADATA_KEY,
-    12,
-    request=(
-        ("topics", CompactArray(Int8)),
-        ("allow_auto_topic_creation", Boolean),
-        ("include_topic_authorized_operations", Boolean),
-    ),
-    response=(
+METADATA_REQUEST: Fields = (
+    array_of("topics", ("topic_id", Uuid), ("name", STRING)),
+    ("allow_auto_topic_creation", Boolean),
+    ("include_topic_authorized_operations", Boolean),
+)
+
+
+def metadata_fields(partitions: tuple[str, Any]) -> Fields:
+    """The fields of an answer to Metadata v12; ``partitions`` is that of a topic's partitions."""
+    return (
         THROTTLE_TIME,
         array_of("brokers", *BROKER),
         ("cluster_id", STRING),
@@ -158,10 +158,18 @@ MetadataRequestV12, MetadataResponseV12 = message(
             ("name", STRING),
             ("topic_id", Uuid),
             ("is_internal", Boolean),
-            ("leaders", _Leaders()),
+            partitions,
             ("topic_authorized_operations", Int32),
         ),
-    ),
+    )
+
+
+MetadataRequestV12, MetadataResponseV12 = message(
+    "Metadata",
+    METADATA_KEY,
+    12,
+    request=METADATA_REQUEST,
+    response=metadata_fields(("leaders", _Leaders())),
 )
 
 

@@ -7,7 +7,7 @@ groups (KIP-709, Kafka 3.0), and DescribeShareGroupOffsets (key 90) v0 (KIP-932,
 Example: ``DeleteRecords({("logs", 0): 120}, 1000)`` deletes the records of logs 0 below offset 120.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from aiokafka.protocol.types import Boolean, CompactArray, Int8, Int16, Int32, Int64
@@ -22,8 +22,6 @@ from sidecar.kafka.client.messages import (
     array,
     message,
 )
-from sidecar.kafka.config_messages import DescribeConfigsRequestV4
-from sidecar.kafka.log_dir_messages import VERSIONS, DescribeTopicsOfLogDirs
 from sidecar.throttle.growth import Partition
 from sidecar.volumes import Failure, FailureKind
 
@@ -36,8 +34,6 @@ DESCRIBE_SHARE_GROUP_OFFSETS_KEY: Final = 90
 LATEST: Final = -1
 EARLIEST: Final = -2
 
-_TOPIC: Final = 2
-"""The resource type of a topic's configuration."""
 _INDEX: Final = ("partition_index", Int32)
 _INDEXES: Final = CompactArray(Int32)
 _T = TypeVar("_T")
@@ -47,7 +43,7 @@ def _partitions(*fields: tuple[str, Any]) -> tuple[str, Any]:
     return array("topics", ("name", STRING), array("partitions", _INDEX, *fields))
 
 
-def by_topic(values: Mapping[Partition, _T]) -> dict[str, list[tuple[int, _T]]]:
+def _by_topic(values: Mapping[Partition, _T]) -> dict[str, list[tuple[int, _T]]]:
     """Topic -> index and value of each of its partitions."""
     topics: dict[str, list[tuple[int, _T]]] = {}
     for (topic, index), value in values.items():
@@ -81,7 +77,7 @@ class DeleteRecords(AdminRequest, versions=(_DeleteV2,)):
     def __init__(self, offsets: Mapping[Partition, int], timeout_ms: int) -> None:
         topics: list[tuple[object, ...]] = [
             (topic, [(index, offset, {}) for index, offset in each], {})
-            for topic, each in by_topic(offsets).items()
+            for topic, each in _by_topic(offsets).items()
         ]
         self.values = (topics, timeout_ms)
 
@@ -117,7 +113,7 @@ class ListOffsets(AdminRequest, versions=(_OffsetsV6,)):
     def __init__(self, times: Mapping[Partition, tuple[int, int]]) -> None:
         topics: list[tuple[object, ...]] = [
             (topic, [(index, epoch, at, {}) for index, (epoch, at) in each], {})
-            for topic, each in by_topic(times).items()
+            for topic, each in _by_topic(times).items()
         ]
         self.values = (-1, 0, topics)
 
@@ -222,24 +218,3 @@ class DescribeShareOffsets(AdminRequest, versions=(_ShareV0,)):
 
     def __init__(self, groups: Sequence[str]) -> None:
         self.values = ([(group, None, {}) for group in groups],)
-
-
-class DescribeTopicConfigs(AdminRequest, versions=(DescribeConfigsRequestV4,)):
-    """Reads some configurations of topics."""
-
-    NEEDED = "v4 (Kafka 2.8)"
-
-    def __init__(self, topics: Iterable[str], keys: Sequence[str]) -> None:
-        self.values = ([(_TOPIC, topic, list(keys), {}) for topic in topics], False, False)
-
-
-class SizesOf(AdminRequest, versions=VERSIONS):
-    """Requests the sizes of some partitions in a broker's log dirs; see ``log_dirs_in``."""
-
-    NEEDED = DescribeTopicsOfLogDirs.NEEDED
-
-    def __init__(self, partitions: Iterable[Partition]) -> None:
-        topics = by_topic(dict.fromkeys(partitions))
-        self.values = (
-            [(topic, [index for index, _ in each], {}) for topic, each in topics.items()],
-        )

@@ -21,7 +21,6 @@ import asyncio
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
-from types import TracebackType
 from typing import Any, Self
 
 from aiokafka.protocol.api import Response
@@ -138,12 +137,7 @@ class KafkaVolumeSource:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_exception: object) -> None:
         await self.close()
 
     async def observe(

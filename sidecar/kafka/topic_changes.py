@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from sidecar.kafka.client.controller import Controller
-from sidecar.kafka.mutation_batches import CallPolicy, Mutation, MutationBatcher, ResultCallback, T
+from sidecar.kafka.mutation_batches import Mutation, MutationBatcher, ResultCallback, T
 from sidecar.kafka.topic_messages import (
     CreatePartitions,
     CreateTopics,
@@ -64,8 +64,8 @@ async def create_topics(
         lambda topic: topic.name,
         lambda topic: topic.partitions,
     )
-    policy = CallPolicy(timeout_s, retry=retry_on_quota_violation)
-    return await _run(admin, MutationBatcher(mutation, topics, policy, on_result))
+    retry = retry_on_quota_violation
+    return await _run(admin, MutationBatcher(mutation, topics, timeout_s, on_result, retry=retry))
 
 
 async def create_partitions(
@@ -85,8 +85,8 @@ async def create_partitions(
         # Only the controller knows how many are added, so the new total fills the batch.
         lambda growth: growth.partitions,
     )
-    policy = CallPolicy(timeout_s, retry=retry_on_quota_violation)
-    return await _run(admin, MutationBatcher(mutation, growths, policy, on_result))
+    retry = retry_on_quota_violation
+    return await _run(admin, MutationBatcher(mutation, growths, timeout_s, on_result, retry=retry))
 
 
 async def delete_topics(
@@ -104,8 +104,8 @@ async def delete_topics(
         str,
         lambda _: 1,
     )
-    policy = CallPolicy(timeout_s, retry=retry_on_quota_violation)
-    return await _run(admin, MutationBatcher(mutation, names, policy, on_result))
+    retry = retry_on_quota_violation
+    return await _run(admin, MutationBatcher(mutation, names, timeout_s, on_result, retry=retry))
 
 
 async def _run(admin: KafkaAdmin, run: MutationBatcher[T]) -> tuple[TopicResult, ...]:

@@ -237,7 +237,7 @@ class _BoardCollector(Collector):
 
     def _volumes(self, memory: Memory) -> Iterator[Metric]:
         states = list(memory.volumes())
-        keys = [(state.volume.broker_id, state.volume.log_dir) for state in states]
+        keys = [state.volume.place for state in states]
         # Kept from scrape to scrape: 12,000 new dicts each time would cost a full collection.
         before = self._labels
         labels = self._labels = {key: before.get(key) or _labels(*key) for key in keys}
@@ -269,7 +269,7 @@ class _BoardCollector(Collector):
         family.samples = [
             Sample(
                 family.name,
-                _labels(each.state.volume.broker_id, each.state.volume.log_dir),
+                _labels(*each.state.volume.place),
                 each.bytes_per_second,
             )
             for each in throttled_fills(

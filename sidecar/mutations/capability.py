@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from fastapi import FastAPI
 
 from sidecar.control.capability import Build, Capability, Services, Task
-from sidecar.control.known_cluster import in_known_cluster
+from sidecar.control.known_cluster import ask_known_cluster
 from sidecar.kafka.client_quotas import describe_client_quotas
 from sidecar.mutations.routes import add_admissions
 from sidecar.mutations.service import ControllerMutations
@@ -26,8 +26,8 @@ def prepare(settings: Settings) -> Build:
                     settings.controller_mutations_algorithm, settings.mutation_window
                 ),
                 admin,
-                read=lambda admin, timeout_s: describe_client_quotas(
-                    in_known_cluster(admin, services.board), timeout_s
+                read=lambda admin, timeout_s: ask_known_cluster(
+                    admin, services.board, describe_client_quotas, timeout_s
                 ),
                 clock=services.board.now,
                 validity_s=settings.validity_s,

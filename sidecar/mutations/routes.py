@@ -139,7 +139,6 @@ def add_admissions(app: FastAPI, admit: Admit | None) -> None:
     @app.post(
         PATH,
         summary="Check controller mutations before they are requested from Kafka",
-        response_model=None,
         responses={200: {"model": MutationsDocument}, **documented(413, 415, 422, 429, 503)},
         openapi_extra=documented_body(_schema()),
     )

@@ -14,9 +14,9 @@ Source: KIP-599.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import Final
 
-from sidecar.errors import SidecarError
 from sidecar.quotas.entities import ClientQuotas
 from sidecar.quotas.mutations.admissions import AdmissionRequest, Judged, MutationAdmissions, Muted
 from sidecar.settings import KafkaAdmin
@@ -39,43 +39,38 @@ ReadQuotas = Callable[[KafkaAdmin, float], Awaitable[ClientQuotas | Failure]]
 _NOT_READ: Final = Failure(FailureKind.TIMEOUT, "the quotas were not read in time")
 
 
+@dataclass(slots=True)
 class ControllerMutations:
-    """Judges requests. At the start no quota is known and none is read."""
+    """Judges requests. At the start no quota is known and none is read.
 
-    def __init__(
-        self,
-        admissions: MutationAdmissions,
-        admin: KafkaAdmin,
-        *,
-        read: ReadQuotas,
-        clock: Callable[[], float],
-        validity_s: float,
-    ) -> None:
-        """Start nothing yet.
+    Attributes:
+        admissions: the token buckets.
+        admin: how to reach the brokers.
+        read: reads the quotas.
+        clock: returns steady seconds.
+        validity_s: how long quotas apply while newer reads fail, in seconds.
+    """
 
-        Args:
-            admissions: the token buckets.
-            admin: how to reach the brokers.
-            read: reads the quotas.
-            clock: returns steady seconds.
-            validity_s: how long quotas apply while newer reads fail, in seconds.
-        """
-        self._admissions = admissions
-        self._admin = admin
-        self._read = read
-        self._clock = clock
-        self._validity_s = validity_s
+    admissions: MutationAdmissions
+    admin: KafkaAdmin
+    read: ReadQuotas
+    clock: Callable[[], float]
+    validity_s: float
+    _every_s: float = field(init=False)
+    _wanted: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _requested_at: float = field(init=False)
+    _read_at: float | None = field(default=None, init=False)
+    _failure: Failure | None = field(default=None, init=False)
+    _news: asyncio.Condition = field(default_factory=asyncio.Condition, init=False)
+
+    def __post_init__(self) -> None:
         # Read again well before the known quotas expire.
-        self._every_s = min(READ_EVERY_S, validity_s / 2)
-        self._wanted = asyncio.Event()
-        self._requested_at = clock()
-        self._read_at: float | None = None
-        self._failure: Failure | None = None
-        self._news = asyncio.Condition()
+        self._every_s = min(READ_EVERY_S, self.validity_s / 2)
+        self._requested_at = self.clock()
 
     def reload(self, admin: KafkaAdmin) -> None:
         """Use new addresses and credentials from the next read on."""
-        self._admin = admin
+        self.admin = admin
 
     async def admit(self, request: AdmissionRequest) -> Judged | Muted | Failure:
         """Judge a request.
@@ -83,7 +78,7 @@ class ControllerMutations:
         Returns:
             The result, or a failure if the quotas are not known.
         """
-        self._requested_at = self._clock()
+        self._requested_at = self.clock()
         self._wanted.set()
         if not self._known():
             try:
@@ -93,7 +88,7 @@ class ControllerMutations:
                 return self._failure or _NOT_READ
             if not self._known():
                 return self._failure or _NOT_READ
-        return self._admissions.admit(request, int(self._clock() * 1000))
+        return self.admissions.admit(request, int(self.clock() * 1000))
 
     async def run(self) -> None:
         """Keep the quotas up to date while requests come, until cancelled."""
@@ -103,20 +98,16 @@ class ControllerMutations:
             async with self._news:
                 self._news.notify_all()
             await asyncio.sleep(self._every_s if read else RETRY_AFTER_S)
-            if self._clock() > self._requested_at + FORGOTTEN_AFTER_S:
+            if self.clock() > self._requested_at + FORGOTTEN_AFTER_S:
                 self._wanted.clear()
                 # The quotas are not read from now on, so the next request waits for new ones.
                 self._read_at = None
 
     def _known(self) -> bool:
-        return self._read_at is not None and self._clock() <= self._read_at + self._validity_s
+        return self._read_at is not None and self.clock() <= self._read_at + self.validity_s
 
     async def _read_once(self) -> bool:
-        try:
-            answer = await self._read(self._admin, TIMEOUT_S)
-        except SidecarError as error:
-            # Certificates or credentials can't be read now.
-            answer = Failure(FailureKind.AUTHENTICATION, str(error))
+        answer = await self.read(self.admin, TIMEOUT_S)
         if isinstance(answer, Failure):
             if self._failure is None:
                 _log.warning("controller mutation quotas can't be read: %s", answer.message)
@@ -125,6 +116,6 @@ class ControllerMutations:
         if self._failure is not None:
             _log.info("controller mutation quotas can be read again")
         self._failure = None
-        self._read_at = self._clock()
-        self._admissions.set_quotas(answer)
+        self._read_at = self.clock()
+        self.admissions.set_quotas(answer)
         return True

@@ -150,46 +150,42 @@ class Peer:
     after: str | None = field(default=None, repr=False)
 
 
+@dataclass(slots=True)
 class Peers:
     """Asks the other sidecars for ids.
 
     Attributes:
+        addresses: the addresses of the other sidecars.
+        seen: called with each user and id.
+        wrote: called with each id that wrote; None ignores them.
+        is_wanted: returns whether to ask now.
+        trust: sends the requests; by default it trusts the machine's CA certificates.
         peers: the known sidecars. A sidecar that is found later counts from then on.
         lost: the number of ids that other sidecars no longer had, also those that are gone.
     """
 
-    def __init__(
-        self,
-        addresses: Addresses,
-        seen: Callable[[str, int], None],
-        wrote: Callable[[int], None] | None = None,
-        is_wanted: Callable[[], bool] = lambda: True,
-        trust: Trust | None = None,
-    ) -> None:
-        """Calls ``seen`` with each user and id, and ``wrote`` with each id that wrote.
+    addresses: Addresses
+    seen: Callable[[str, int], None]
+    wrote: Callable[[int], None] | None = None
+    is_wanted: Callable[[], bool] = lambda: True
+    trust: Trust = field(default_factory=Trust)
+    peers: list[Peer] = field(init=False)
+    lost: int = field(default=0, init=False)
 
-        It asks only while ``is_wanted`` returns True. ``trust`` sends the requests; None trusts the
-        machine's CA certificates.
-        """
-        self.peers = [Peer(address) for address in addresses.known]
-        self.lost = 0
-        self._addresses = addresses
-        self._seen = seen
-        self._wrote = wrote
-        self._is_wanted = is_wanted
-        self._trust = trust or Trust()
+    def __post_init__(self) -> None:
+        self.peers = [Peer(address) for address in self.addresses.known]
 
     async def run(self) -> None:
         """Ask all sidecars, until cancelled."""
         requests = Requests()
         try:
             while True:
-                if await self._addresses.look_up():
+                if await self.addresses.look_up():
                     known = {peer.address: peer for peer in self.peers}
                     self.peers = [
-                        known.get(address) or Peer(address) for address in self._addresses.known
+                        known.get(address) or Peer(address) for address in self.addresses.known
                     ]
-                wanted = self.peers if self._is_wanted() else []
+                wanted = self.peers if self.is_wanted() else []
                 requests.retain({peer.address: partial(self._follow, peer) for peer in wanted})
                 await asyncio.sleep(_LOOK_S)
         finally:
@@ -224,7 +220,7 @@ class Peers:
         Errors as ``Trust.get``.
         """
         query = "" if peer.after is None else f"?after={peer.after}"
-        page = await self._trust.get(
+        page = await self.trust.get(
             peer.address,
             f"{PATH}{query}",
             AllocatedIdPage,
@@ -243,12 +239,12 @@ class Peers:
         return len(page.ids) == PIECE
 
     def _take(self, reported: AllocatedId) -> None:
-        if reported.wrote and self._wrote is None:
+        if reported.wrote and self.wrote is None:
             return
         if reported.user is not None and len(reported.user) <= LONGEST_USER:
-            self._seen(reported.user, reported.producer_id)
-        if reported.wrote and self._wrote is not None:
-            self._wrote(reported.producer_id)
+            self.seen(reported.user, reported.producer_id)
+        if reported.wrote and self.wrote is not None:
+            self.wrote(reported.producer_id)
 
 
 def _log_change(peer: Peer, failure: str | None) -> None:

@@ -175,7 +175,9 @@ class Observers:
         now = self._clock()
         at = self._own.followed_at
         is_followed = at is not None and now - at <= _FOLLOWED_S
-        return is_followed or now > self._fresh_until or any(one.is_self for one in self._followed)
+        return (
+            is_followed or now > self._fresh_until or any(each.is_self for each in self._followed)
+        )
 
     @property
     def is_first(self) -> bool:

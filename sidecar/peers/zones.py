@@ -14,6 +14,7 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Final
 
 import msgspec
@@ -45,43 +46,32 @@ Ask = Callable[[Address], Awaitable[str | None]]
 """Asks a sidecar for its zone; raises like ``Trust.get``."""
 
 
+@dataclass(slots=True)
 class Zones:
     """Asks for the zones of all sidecars.
 
     Attributes:
+        addresses: the addresses of all sidecars, including this one.
+        clock: steady seconds.
+        ask: requests a zone; None uses HTTP.
+        trust: sends the requests; by default it trusts the machine's CA certificates.
         known: the text of an address -> the zone of the sidecar there. It is replaced, never
             changed.
     """
 
-    def __init__(
-        self,
-        addresses: Addresses,
-        clock: Callable[[], float],
-        *,
-        ask: Ask | None = None,
-        trust: Trust | None = None,
-    ) -> None:
-        """Start without zones.
-
-        Args:
-            addresses: the addresses of all sidecars, including this one.
-            clock: steady seconds.
-            ask: requests a zone; None uses HTTP.
-            trust: sends the requests; None trusts the machine's CA certificates.
-        """
-        self.known: Mapping[str, str] = {}
-        self._addresses = addresses
-        self._clock = clock
-        self._ask = ask or self._ask_by_http
-        self._trust = trust or Trust()
-        self._due_at: dict[str, float] = {}
-        self._retry_s: dict[str, float] = {}
+    addresses: Addresses
+    clock: Callable[[], float]
+    ask: Ask | None = None
+    trust: Trust = field(default_factory=Trust)
+    known: Mapping[str, str] = field(default_factory=dict, init=False)
+    _due_at: dict[str, float] = field(default_factory=dict, init=False)
+    _retry_s: dict[str, float] = field(default_factory=dict, init=False)
 
     async def run(self) -> None:
         """Ask all sidecars, until cancelled."""
         while True:
-            now = self._clock()
-            addresses = {str(each): each for each in self._addresses.known}
+            now = self.clock()
+            addresses = {str(each): each for each in self.addresses.known}
             due = [name for name in addresses if self._due_at.get(name, -math.inf) <= now]
             answers: dict[str, str | None] = {}
             for first in range(0, len(due), _AT_ONCE):
@@ -99,22 +89,22 @@ class Zones:
                 _log_zones(known, len(addresses))
             next_at = min((self._due_at[name] for name in addresses), default=-math.inf)
             # Names are looked up meanwhile, so there may be more addresses.
-            await asyncio.sleep(max(_PAUSE_S, min(_RETRY_S, next_at - self._clock())))
+            await asyncio.sleep(max(_PAUSE_S, min(_RETRY_S, next_at - self.clock())))
 
     async def _zone_of(self, address: Address) -> str | None:
         name, zone = str(address), None
         try:
-            zone = await self._ask(address)
+            zone = await (self.ask or self._ask_by_http)(address)
         except (OSError, HttpError, ValueError, RecursionError) as error:
             # Its followers log why it can't be followed.
             _log.debug("the sidecar %s can't be asked for its zone: %s", address, error)
         wait_s = _AGAIN_S if zone else self._retry_s.get(name, _RETRY_S)
         self._retry_s[name] = _RETRY_S if zone else min(_AGAIN_S, 2 * wait_s)
-        self._due_at[name] = self._clock() + wait_s
+        self._due_at[name] = self.clock() + wait_s
         return zone
 
     async def _ask_by_http(self, address: Address) -> str | None:
-        answer = await self._trust.get(address, PATH, ZoneAnswer, deadline_s=_DEADLINE_S)
+        answer = await self.trust.get(address, PATH, ZoneAnswer, deadline_s=_DEADLINE_S)
         return answer.zone
 
 

@@ -21,6 +21,7 @@ Source: KIP-936, "New Quota Types": the rate at which produce requests come with
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final, Protocol
 
@@ -52,11 +53,18 @@ class ProducerSource(Protocol):
         """Scans once."""
 
 
+@dataclass(slots=True)
 class ActiveIdWatch:
     """Counts ids that write.
 
     Attributes:
-        ids: the known owners, and the ids whose owner is not known yet.
+        source: asks the leaders.
+        ids: the known owners, and the ids whose owner is not known yet; none at first.
+        count: is called with each user and id that counts.
+        report: is called with each id that wrote, and its owner if known, for other sidecars.
+        clock: returns steady seconds.
+        interval_s: the shortest time between two scans, above 0.
+        is_wanted: returns whether this sidecar must scan now.
         last_scan: the result of the last scan; None before the first, and while no broker can be
             asked.
         failure: why no broker could be asked; None if one could.
@@ -64,82 +72,60 @@ class ActiveIdWatch:
         is_scanning: whether this sidecar scans; if not, other sidecars scan for it.
     """
 
-    def __init__(
-        self,
-        source: ProducerSource,
-        ids: ActiveIds,
-        count: Callable[[str, int], None],
-        report: Callable[[str | None, int], None],
-        clock: Callable[[], float],
-        *,
-        interval_s: float,
-        is_wanted: Callable[[], bool] = always,
-    ) -> None:
-        """Scan nothing yet.
-
-        Args:
-            source: asks the leaders.
-            ids: the owners; none are known yet.
-            count: is called with each user and id that counts.
-            report: is called with each id that wrote, and its owner if known, for other sidecars.
-            clock: returns steady seconds.
-            interval_s: the shortest time between two scans, above 0.
-            is_wanted: returns whether this sidecar must scan now.
-        """
-        self.ids = ids
-        self.last_scan: ScanResult | None = None
-        self.failure: Failure | None = None
-        self.active = 0
-        self.is_scanning = True
-        self._source = source
-        self._count = count
-        self._report = report
-        self._clock = clock
-        self._interval_s = interval_s
-        self._is_wanted = is_wanted
-        self._resumes = False
-        self._since = WrittenSince()
-        self._partitions: Mapping[int, list[Partition]] = {}
-        self._wrote: set[int] = set()
-        self._failing: frozenset[FailureKind] = frozenset()
-        self._skipped = 0
+    source: ProducerSource
+    ids: ActiveIds
+    count: Callable[[str, int], None]
+    report: Callable[[str | None, int], None]
+    clock: Callable[[], float]
+    interval_s: float
+    is_wanted: Callable[[], bool] = always
+    last_scan: ScanResult | None = field(default=None, init=False)
+    failure: Failure | None = field(default=None, init=False)
+    active: int = field(default=0, init=False)
+    is_scanning: bool = field(default=True, init=False)
+    _resumes: bool = field(default=False, init=False)
+    _since: WrittenSince = field(default_factory=WrittenSince, init=False)
+    _partitions: Mapping[int, list[Partition]] = field(default_factory=dict, init=False)
+    _wrote: set[int] = field(default_factory=set, init=False)
+    _failing: frozenset[FailureKind] = field(default_factory=frozenset, init=False)
+    _skipped: int = field(default=0, init=False)
 
     def allocated(self, user: str, producer_id: int) -> None:
         """Record the owner of an id, from a request log."""
         attribution = self.ids.allocated(user, producer_id)
         if attribution is not None:
-            self._count(user, producer_id)
+            self.count(user, producer_id)
 
     def wrote(self, producer_id: int) -> None:
         """Record that an id wrote, as another sidecar reports."""
         attribution = self.ids.wrote(producer_id, self._now_ms())
         if attribution is not None and attribution.user is not None:
-            self._count(attribution.user, producer_id)
+            self.count(attribution.user, producer_id)
 
     async def run(self) -> None:
         """Scan until cancelled."""
         while True:
-            begin = self._clock()
-            self.is_scanning = self._is_wanted()
+            begin = self.clock()
+            self.is_scanning = self.is_wanted()
             if self.is_scanning:
                 await self.scan()
             else:
                 self._forget()
             self.ids.tick(self._now_ms())
-            rest_s = min(_PAUSE_PER_SCAN * (self._clock() - begin), LONGEST_PAUSE_S)
-            await asyncio.sleep(max(self._interval_s, rest_s))
+            rest_s = min(_PAUSE_PER_SCAN * (self.clock() - begin), LONGEST_PAUSE_S)
+            await asyncio.sleep(max(self.interval_s, rest_s))
 
     async def scan(self) -> None:
         """Scans once."""
         self._wrote = set()
-        last_scan = await self._source.scan(self._take, TIMEOUT_S)
+        last_scan = await self.source.scan(self._take, TIMEOUT_S)
         self._resumes = self._resumes and isinstance(last_scan, Failure)
         self.active = len(self._wrote)
         self.failure = last_scan if isinstance(last_scan, Failure) else None
         self.last_scan = None if isinstance(last_scan, Failure) else last_scan
         self._log_failures(last_scan)
-        if self._source.partitions is not self._partitions:
-            self._partitions = self._source.partitions
+        if self.source.partitions is not self._partitions:
+            self._partitions = self.source.partitions
             self._since.retain(chain.from_iterable(self._partitions.values()))
 
     def _forget(self) -> None:
@@ -156,9 +142,9 @@ class ActiveIdWatch:
             attribution = self.ids.wrote(producer_id, now_ms)
             if attribution is None:
                 continue
-            self._report(attribution.user, producer_id)
+            self.report(attribution.user, producer_id)
             if attribution.user is not None:
-                self._count(attribution.user, producer_id)
+                self.count(attribution.user, producer_id)
 
     def _log_failures(self, last_scan: ScanResult | Failure) -> None:
         if isinstance(last_scan, Failure):
@@ -185,4 +171,4 @@ class ActiveIdWatch:
         self._skipped = skipped
 
     def _now_ms(self) -> int:
-        return int(self._clock() * 1000)
+        return int(self.clock() * 1000)

@@ -7,21 +7,21 @@ throttled then. It asks brokers and other sidecars only while there is a quota.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from fastapi import FastAPI
-from prometheus_client.registry import Collector
+from prometheus_client.metrics_core import Metric
 
 from sidecar.control.board import Board
 from sidecar.control.capability import Block, Build, Capability, Services, Task
-from sidecar.control.known_cluster import in_known_cluster
+from sidecar.control.known_cluster import ask_known_cluster
 from sidecar.kafka.active_producers import ActiveProducers
 from sidecar.kafka.client_quotas import alter_each, describe_client_quotas
 from sidecar.peers.addresses import Addresses
 from sidecar.peers.exchange import AllocatedIdLog, Peers
 from sidecar.producer_ids.active_watch import ActiveIdWatch
-from sidecar.producer_ids.metrics import ProducerIdCollector
+from sidecar.producer_ids.metrics import id_metrics
 from sidecar.producer_ids.quota_file import IdQuotaFile
 from sidecar.producer_ids.request_quotas import Alter, Describe, RequestQuotaEnforcer
 from sidecar.producer_ids.retained import NAME, Retained
@@ -135,9 +135,9 @@ class ProducerIdCapability(Capability):
             tokens=services.tokens,
         )
 
-    def collectors(self) -> Iterable[Collector]:
+    def metrics(self) -> Iterator[Metric]:
         """The metrics of users, ids and other sidecars."""
-        return (ProducerIdCollector(self._watch, self._peers, self._active),)
+        return id_metrics(self._watch, self._peers, self._active)
 
     def block(self) -> Block | None:
         """A notice with the number of throttled users, if there are any."""
@@ -243,6 +243,6 @@ def _producers(settings: Settings, board: Board) -> ActiveProducers | None:
 
 def _quota_calls(admin: KafkaAdmin, board: Board) -> tuple[Describe, Alter]:
     return (
-        lambda: describe_client_quotas(in_known_cluster(admin, board)),
-        lambda alterations: alter_each(in_known_cluster(admin, board), alterations),
+        lambda: ask_known_cluster(admin, board, describe_client_quotas),
+        lambda alterations: ask_known_cluster(admin, board, alter_each, alterations),
     )

@@ -23,10 +23,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final
 
 from sidecar.control.board import Board
-from sidecar.errors import SidecarError
 from sidecar.kafka.quota_messages import Alteration
 from sidecar.producer_ids.retained import Retained
 from sidecar.producer_ids.service import user_throttles_of
@@ -48,8 +47,6 @@ _RETRY_S: Final = 30.0
 _PERSIST_S: Final = 5.0
 """How long a write of the state may take. A disk that hangs must not delay a removal in Kafka."""
 
-_T = TypeVar("_T")
-
 Describe = Callable[[], Awaitable[ClientQuotas | Failure]]
 Alter = Callable[[list[Alteration]], Awaitable[list[Failure | None] | Failure]]
 Persist = Callable[[], Awaitable[object]]
@@ -63,8 +60,8 @@ class RequestQuotaEnforcer:
         board: has the throttles.
         retained: notes which quotas were set.
         quota_of: returns the producer id quota of a user.
-        describe: returns all client quotas of the cluster; may raise SidecarError.
-        alter: sets and removes quotas, and returns each failure; may raise SidecarError.
+        describe: returns all client quotas of the cluster.
+        alter: sets and removes quotas, and returns each failure.
         persist: writes the state.
     """
 
@@ -154,7 +151,7 @@ class RequestQuotaEnforcer:
         return targets
 
     async def _compare(self, targets: Mapping[str, float]) -> Failure | None:
-        current = await _unraised(self.describe())
+        current = await self.describe()
         if isinstance(current, Failure):
             return current
         noted = dict(self.retained.enforced_request_percentages)
@@ -206,7 +203,7 @@ class RequestQuotaEnforcer:
         alterations: list[Alteration] = [
             ({"user": user}, {QuotaKey.REQUEST.value: value}) for user, value in changes.items()
         ]
-        outcomes = await _unraised(self.alter(alterations))
+        outcomes = await self.alter(alterations)
         if isinstance(outcomes, Failure):
             return outcomes
         noted = dict(self.retained.enforced_request_percentages)
@@ -243,14 +240,6 @@ class RequestQuotaEnforcer:
                 "the request_percentage of throttled users can't be set in Kafka: %s",
                 failure.message,
             )
-
-
-async def _unraised(answer: Awaitable[_T | Failure]) -> _T | Failure:
-    try:
-        return await answer
-    except SidecarError as error:
-        # Certificates or credentials can't be read now, because they are being replaced.
-        return Failure(FailureKind.AUTHENTICATION, "; ".join(str(error).splitlines()))
 
 
 def _left_by_others(current: ClientQuotas, noted: Mapping[str, float]) -> dict[str, float]:

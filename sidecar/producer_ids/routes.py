@@ -118,7 +118,7 @@ def add_producer_ids(
         tokens: the bearer tokens for changes.
     """
     quotas = _Quotas(parts, persist)
-    guarded: dict[str, Any] = {"dependencies": [needs_token(tokens)], "response_model": None}
+    guarded: dict[str, Any] = {"dependencies": [needs_token(tokens)]}
     body = documented_body(QuotaForm.model_json_schema())
     _add_reading(app, _Users(board, wall, parts), quotas)
     _add_allocated(app, board, parts.allocated)
@@ -171,7 +171,6 @@ def _add_reading(app: FastAPI, users: "_Users", quotas: "_Quotas") -> None:
     @app.get(
         "/v1/producer-ids",
         summary="The producer ids of each user, and the throttled users",
-        response_model=None,
         responses={200: {"model": ProducerIdsDocument}},
     )
     async def producer_ids() -> Response:
@@ -181,7 +180,6 @@ def _add_reading(app: FastAPI, users: "_Users", quotas: "_Quotas") -> None:
     @app.get(
         "/v1/quotas/producer-ids",
         summary="The producer id quotas that apply, with their sources",
-        response_model=None,
         responses={200: {"model": IdQuotasDocument}},
     )
     async def id_quotas() -> Response:
@@ -194,7 +192,6 @@ def _add_allocated(app: FastAPI, board: Board, log: AllocatedIdLog) -> None:
     @app.get(
         "/v1/producer-ids/allocated",
         summary="The producer ids that this sidecar's broker allocated, for other sidecars",
-        response_model=None,
         responses={200: {"model": AllocatedIdsDocument}, **documented(422)},
     )
     async def allocated(

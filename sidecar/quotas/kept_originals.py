@@ -27,7 +27,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity, Name, QuotaKey
+from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity, QuotaKey
 
 PREFIX: Final = "throttle-sidecar."
 _BEFORE: Final = f"{PREFIX}before"
@@ -51,17 +51,15 @@ class Kept:
 
 def record_of(entity: Entity, kept: Kept) -> tuple[Entity, float]:
     """The entity that keeps an original in the cluster, and its quota."""
-    prefix = _WITHOUT if kept.original is None else _BEFORE
+    if kept.original is not None:
+        return _record(_BEFORE, entity), kept.original
     # Kafka accepts only whole numbers above 0.
-    value = float(max(1, round(kept.base))) if kept.original is None else kept.original
-    if entity.user is not None:
-        return replace(entity, user=_marked(prefix, entity.user)), value
-    return replace(entity, client_id=_marked(prefix, entity.client_id)), value
+    return _record(_WITHOUT, entity), float(max(1, round(kept.base)))
 
 
 def records_of(entity: Entity) -> tuple[Entity, Entity]:
     """Both entities that may keep an entity's original."""
-    return record_of(entity, Kept(1.0, 1.0))[0], record_of(entity, Kept(None, 1.0))[0]
+    return _record(_BEFORE, entity), _record(_WITHOUT, entity)
 
 
 def originals_in(quotas: ClientQuotas) -> dict[Entity, Kept]:
@@ -106,8 +104,11 @@ def is_record(entity: Entity) -> bool:
     return any(_unmarked(prefix, entity) is not None for prefix in (_BEFORE, _WITHOUT))
 
 
-def _marked(prefix: str, name: Name) -> str:
-    return prefix + (_NAMED + name if isinstance(name, str) else _OF_DEFAULT)
+def _record(prefix: str, entity: Entity) -> Entity:
+    part = "client_id" if entity.user is None else "user"
+    name = getattr(entity, part)
+    marked = prefix + (_NAMED + name if isinstance(name, str) else _OF_DEFAULT)
+    return replace(entity, **{part: marked})
 
 
 def _unmarked(prefix: str, record: Entity) -> Entity | None:

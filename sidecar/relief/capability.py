@@ -1,20 +1,19 @@
 """The capability that makes room on volumes (SIDECAR_RELIEF_FILE)."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from fastapi import FastAPI
-from prometheus_client.registry import Collector
+from prometheus_client.metrics_core import Metric
 
 from sidecar.control.capability import Block, Build, Capability, Services, Task
-from sidecar.control.known_cluster import in_known_cluster
-from sidecar.errors import SidecarError
+from sidecar.control.known_cluster import ask_known_cluster
 from sidecar.kafka.broker_configs import describe_broker_configs
 from sidecar.kafka.expendable import ExpendableTopics
 from sidecar.relief.classes_file import ClassesFile
 from sidecar.relief.journal import Journal
-from sidecar.relief.metrics import ReliefCollector
+from sidecar.relief.metrics import relief_metrics
 from sidecar.relief.routes import add_relief
 from sidecar.relief.service import Relief, amount
 from sidecar.settings import KafkaAdmin, Settings
@@ -67,12 +66,9 @@ class _Reach:
 
     async def settle_s(self) -> float:
         """How long freeing takes, seconds; by Kafka's defaults if that can't be read."""
-        admin = in_known_cluster(self.admin, self._board)
-        try:
-            answer = await describe_broker_configs(admin, None, list(_DEFAULTS_MS))
-        except SidecarError:
-            # Credentials are being replaced.
-            answer = {}
+        answer = await ask_known_cluster(
+            self.admin, self._board, describe_broker_configs, None, list(_DEFAULTS_MS)
+        )
         found = {} if isinstance(answer, Failure) else answer
         known = [each for each in found.values() if not isinstance(each, Failure)] or [{}]
         longest = (
@@ -131,9 +127,9 @@ class ReliefCapability(Capability):
         """The route; without classes the mode is off."""
         add_relief(app, self.relief)
 
-    def collectors(self) -> Iterable[Collector]:
+    def metrics(self) -> Iterator[Metric]:
         """The metrics of deletions."""
-        return (ReliefCollector(self.relief),)
+        return relief_metrics(self.relief)
 
     def observed(self, observation: object) -> None:  # noqa: ARG002 - the protocol's
         """Note how fast volumes fill."""

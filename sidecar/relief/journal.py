@@ -90,7 +90,7 @@ class Journal:
         ended = {entry.step for entry in self.entries if entry.kind == "end"}
         return [each for each in self.entries if each.kind == "begin" and each.step not in ended]
 
-    def of(self, volume: LogDir, kind: str) -> list[Entry]:
+    def about(self, volume: LogDir, kind: str) -> list[Entry]:
         """The lines of a kind about a volume, oldest first."""
         return [each for each in self.entries if each.kind == kind and each.volume == volume]
 

@@ -3,14 +3,13 @@
 Example: the mode is "dry-run", /data of broker 3 needs room, and about 2 GB of "logs" would go.
 """
 
-from datetime import UTC, datetime
 from typing import Annotated, Final
 
 from fastapi import FastAPI
 from pydantic import Field
 from starlette.responses import Response
 
-from sidecar.api.answers import answer
+from sidecar.api.answers import answer, timestamp
 from sidecar.api.documents import Time, described
 from sidecar.relief.journal import Entry
 from sidecar.relief.service import Relief
@@ -96,7 +95,6 @@ def add_relief(app: FastAPI, relief: Relief | None) -> None:
     @app.get(
         "/v1/relief",
         summary="What is deleted to make room, and the journal of deletions",
-        response_model=None,
         responses={200: {"model": ReliefDocument}},
     )
     async def make_room() -> Response:
@@ -126,11 +124,10 @@ def _document(relief: Relief | None) -> ReliefDocument:
 
 
 def _line(entry: Entry) -> JournalDocument:
-    text = datetime.fromtimestamp(entry.at, UTC).isoformat(timespec="milliseconds")
     return JournalDocument(
         entry.kind,
         entry.step,
-        text.replace("+00:00", "Z"),
+        timestamp(float, entry.at) or "",
         entry.broker_id,
         entry.log_dir,
         entry.available_bytes,

@@ -159,7 +159,7 @@ class Relief:
         memory = self.board.snapshot.memory
         present: set[LogDir] = set()
         for state in memory.volumes():
-            log_dir = (state.volume.broker_id, state.volume.log_dir)
+            log_dir = state.volume.place
             present.add(log_dir)
             self._peaks.setdefault(log_dir, Peak()).add(growth_of(state.fill), now)
         for gone in self._peaks.keys() - present:
@@ -342,8 +342,8 @@ class Relief:
         """Note whether a volume has gained what it would without the writes to declared topics."""
         now_s = self.wall(self.board.now())
         for room in rooms:
-            since = max((each.at for each in self.journal.of(room.log_dir, "gain")), default=0.0)
-            steps = [each for each in self.journal.of(room.log_dir, "begin") if each.at > since]
+            since = max((each.at for each in self.journal.about(room.log_dir, "gain")), default=0.0)
+            steps = [each for each in self.journal.about(room.log_dir, "begin") if each.at > since]
             if not steps or now_s <= steps[0].at + settle_s:
                 continue
             first = steps[0]
@@ -410,7 +410,7 @@ class Relief:
         soft = self.board.snapshot.rules.soft_limit
         for state in self._volumes():
             volume = state.volume
-            log_dir = (volume.broker_id, volume.log_dir)
+            log_dir = volume.place
             threshold = state.verdict.threshold_bytes
             if soft is not None:
                 threshold = max(threshold, soft.judge(volume).threshold_bytes)
@@ -438,7 +438,7 @@ class Relief:
         )
 
     def _is_in_vain(self, log_dir: LogDir) -> bool:
-        gains = self.journal.of(log_dir, "gain")[-MOST_IN_VAIN:]
+        gains = self.journal.about(log_dir, "gain")[-MOST_IN_VAIN:]
         in_vain = len(gains) == MOST_IN_VAIN and all(each.gained is False for each in gains)
         return in_vain and gains[-1].at + AGAIN_S > self.wall(self.board.now())
 

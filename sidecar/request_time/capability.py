@@ -1,12 +1,12 @@
 """The capability for request time (KIP-124): the usage of clients, from the request log."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 from fastapi import FastAPI
-from prometheus_client.registry import Collector
+from prometheus_client.metrics_core import Metric
 
 from sidecar.control.capability import Build, Capability
-from sidecar.request_time.metrics import RequestLogCollector
+from sidecar.request_time.metrics import request_log_metrics
 from sidecar.request_time.routes import add_usage
 from sidecar.requestlog.reader import LogReader
 from sidecar.settings import Settings
@@ -29,6 +29,6 @@ class RequestTimeCapability(Capability):
         """The route. Without a request log it answers that there is none."""
         add_usage(app, self._log)
 
-    def collectors(self) -> Iterable[Collector]:
+    def metrics(self) -> Iterator[Metric]:
         """The metrics of reading the log."""
-        return (RequestLogCollector(self._log),)
+        return request_log_metrics(self._log)

@@ -69,7 +69,6 @@ def add_usage(app: FastAPI, log: LogReader | None) -> None:
     @app.get(
         "/v1/request-usage",
         summary="Each client's use of this broker's request handlers, and its throttle time",
-        response_model=None,
         responses={200: {"model": UsageDocument}},
     )
     async def request_usage() -> Response:

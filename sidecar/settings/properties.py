@@ -113,9 +113,9 @@ def _in_our_spelling(key: str, entry: Entry) -> tuple[str, Entry]:
     return key, entry
 
 
-def _same_duration(one: Entry, other: Entry) -> bool:
+def _same_duration(first: Entry, second: Entry) -> bool:
     """Whether two spellings of the interval mean the same; a malformed one never does."""
     try:
-        return convert.duration(one.value) == convert.duration(other.value)
+        return convert.duration(first.value) == convert.duration(second.value)
     except ValueError:
         return False

@@ -14,6 +14,7 @@ that reaches its limit is on disk some milliseconds later.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import Final
 
 from sidecar.control.board import Board, PersistedState, Snapshot
@@ -42,42 +43,39 @@ _HUNG_S: Final = 10.0
 """After this time, the log has a warning about a write that has not ended."""
 
 
+@dataclass(slots=True)
 class StateWriter:
     """Writes what a board publishes to a state file.
 
-    Args:
+    Attributes:
         board: publishes the state.
         file: the state file.
         wall: steady to epoch seconds.
         unread: returns the state of an earlier run once its disk answers; None if it was read.
     """
 
-    def __init__(
-        self,
-        board: Board,
-        file: StateFile,
-        wall: Callable[[float], float],
-        unread: Callable[[], Awaitable[PersistedState | None]] | None = None,
-    ) -> None:
-        self._unread = unread
-        self._spacing_s = min(_SPACING_S, _VALIDITY_SHARE * board.rules.validity_s)
-        self._board = board
-        self._file = file
-        self._wall = wall
-        self._lock = asyncio.Lock()
-        self._threads = OwnThreads("state file")
-        self._next: asyncio.Task[bool] | None = None
-        self._written: Snapshot | None = None
-        self._failing = False
+    board: Board
+    file: StateFile
+    wall: Callable[[float], float]
+    unread: Callable[[], Awaitable[PersistedState | None]] | None = None
+    _spacing_s: float = field(init=False)
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    _threads: OwnThreads = field(default_factory=lambda: OwnThreads("state file"), init=False)
+    _next: asyncio.Task[bool] | None = field(default=None, init=False)
+    _written: Snapshot | None = field(default=None, init=False)
+    _failing: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self._spacing_s = min(_SPACING_S, _VALIDITY_SHARE * self.board.rules.validity_s)
 
     async def run(self) -> None:
         """Write the state until the board is closed; read it before, if that has not ended."""
-        if self._unread is not None:
-            self._board.take_over(await self._unread())
-            _log.info("the state file %s is read", self._file.path)
-            self._unread = None
-        while not self._board.closed:
-            snapshot = self._board.snapshot
+        if self.unread is not None:
+            self.board.take_over(await self.unread())
+            _log.info("the state file %s is read", self.file.path)
+            self.unread = None
+        while not self.board.closed:
+            snapshot = self.board.snapshot
             await self.write()
             await self._wait(snapshot)
 
@@ -89,10 +87,10 @@ class StateWriter:
             # A throttle that begins is a change of the decision. A throttle that gets longer is
             # not.
             look_s = _THROTTLE_CHECK_S if state.memory.user_throttles else self._spacing_s
-            snapshot = await self._board.wait_for_change(
+            snapshot = await self.board.wait_for_change(
                 state.generation, min(look_s, until - now())
             )
-            changed = snapshot.generation != state.generation or self._board.closed
+            changed = snapshot.generation != state.generation or self.board.closed
             if changed or _longer(state.memory.user_throttles, snapshot.memory.user_throttles):
                 return
 
@@ -102,7 +100,7 @@ class StateWriter:
         Returns:
             Whether the state is on disk.
         """
-        if self._unread is not None:
+        if self.unread is not None:
             return False
         # A write in its thread can't be cancelled, so neither is the task with its lock: the
         # last write of a stopping daemon comes after it, not beside it. All who ask while a write
@@ -113,7 +111,7 @@ class StateWriter:
 
     async def persist(self) -> Persistence:
         """Write the published state, and wait a second at most for the disk."""
-        if self._unread is not None:
+        if self.unread is not None:
             return Persistence.PENDING
         try:
             async with asyncio.timeout(_PERSIST_S):
@@ -125,7 +123,7 @@ class StateWriter:
     async def _write(self) -> bool:
         async with self._lock:
             self._next = None
-            snapshot = self._board.snapshot
+            snapshot = self.board.snapshot
             if snapshot is self._written:
                 return True
             decision = snapshot.decision
@@ -139,12 +137,12 @@ class StateWriter:
             loop = asyncio.get_running_loop()
             hung = loop.call_later(_HUNG_S, self._warn_of_hung_disk)
             try:
-                await loop.run_in_executor(self._threads, self._file.save, state, self._wall)
+                await loop.run_in_executor(self._threads, self.file.save, state, self.wall)
             except OSError as error:
                 if not self._failing:
                     _log.warning(
                         "the state can't be written to %s: %s; a restart would forget it",
-                        self._file.path,
+                        self.file.path,
                         error.strerror,
                     )
                 self._failing = True
@@ -152,7 +150,7 @@ class StateWriter:
             finally:
                 hung.cancel()
             if self._failing:
-                _log.info("the state is written to %s again", self._file.path)
+                _log.info("the state is written to %s again", self.file.path)
             self._failing = False
             self._written = snapshot
             return True
@@ -162,7 +160,7 @@ class StateWriter:
             _log.warning(
                 "writing the state to %s has not ended after %g s: its disk does not answer; a"
                 " restart would forget what is newer than the file",
-                self._file.path,
+                self.file.path,
                 _HUNG_S,
             )
         self._failing = True

@@ -13,7 +13,7 @@ from sidecar.api.views import broker_state
 from sidecar.control.board import Snapshot
 from sidecar.status.fitting import of_failed_polls, of_failure, of_reader
 from sidecar.status.moments import Moment, Now
-from sidecar.status.volume_rows import counts_unread
+from sidecar.throttle.fold import is_low
 from sidecar.throttle.memory import BrokerState
 from sidecar.throttle.readers import Reader, RefusalRates
 from sidecar.throttle.sizes import size
@@ -262,6 +262,6 @@ def _down(broker_id: int, address: str, snapshot: Snapshot, now: Now) -> Down:
         last_seen=now.maybe(broker.read_at),
         counts=name != "active"
         and remembered is not None
-        and any(counts_unread(state, snapshot.rules) for state in remembered.volumes),
+        and any(is_low(state, snapshot.rules) for state in remembered.volumes),
         runbook=of_failure(broker.failure),
     )

@@ -74,7 +74,7 @@ def growing_rows(inputs: StatusInputs, now: Now) -> Iterator[GrowingRow]:
         return
     snapshot = inputs.board.snapshot
     for state in near_limit(snapshot.memory, snapshot.rules)[:SHOWN]:
-        inputs.contents.of(state.volume.broker_id)
+        inputs.contents.request(state.volume.broker_id)
     target = Target.of(snapshot.memory, inputs.tools)
     for each in list(inputs.growth.growing())[:SHOWN]:
         split = each.split
@@ -177,7 +177,7 @@ def _of_moves(volume: Growing, target: Target) -> Iterator[Command]:
     lacks = volume.arriving.copies
     if not lacks:
         return
-    broker_id, log_dir = volume.state.volume.broker_id, volume.state.volume.log_dir
+    broker_id, log_dir = volume.state.volume.place
     to = {"replicas": [broker_id], "log_dirs": [log_dir]}
     write, run = _plan(dict.fromkeys(lacks, to), lacks, "copies.json", target)
     rate = "replica.alter.log.dirs.io.max.bytes.per.second"

@@ -136,13 +136,13 @@ def _by_quotas(decision: Decision, counts: ReaderCounts) -> str:
     """Say which producers client quotas throttle; "" if none is lowered."""
     if not counts.lowered:
         return ""
-    one = counts.lowered == 1
-    quotas = "1 produce quota" if one else f"{counts.lowered} produce quotas"
+    is_single = counts.lowered == 1
+    quotas = "1 produce quota" if is_single else f"{counts.lowered} produce quotas"
     if decision.factor < 1.0:
-        return f" It applies to clients of {quotas}, which {'is' if one else 'are'} lowered."
+        return f" It applies to clients of {quotas}, which {'is' if is_single else 'are'} lowered."
     if any(each.principals for each in decision.budgets.values()):
-        return f" {quotas} {'is' if one else 'are'} lowered for storage budgets."
-    return f" {quotas} still {'rises to its original' if one else 'rise to their originals'}."
+        return f" {quotas} {'is' if is_single else 'are'} lowered for storage budgets."
+    return f" {quotas} still {'rises to its original' if is_single else 'rise to their originals'}."
 
 
 def effect(factor: float, counts: ReaderCounts, who: str = "producers") -> str:
@@ -190,8 +190,8 @@ def in_short(decision: Decision) -> str:
         return "refuse producers"
     if decision.factor in {0.0, 1.0}:
         return "throttle nobody" if decision.factor else "throttle producers"
-    of = "previous rate" if decision.is_sloped else "quotas"
-    return f"slow producers to {100 * decision.factor:.4g} % of their {of}"
+    base = "previous rate" if decision.is_sloped else "quotas"
+    return f"slow producers to {100 * decision.factor:.4g} % of their {base}"
 
 
 def worst(violations: Sequence[VolumeState]) -> VolumeState:
@@ -328,7 +328,7 @@ def _to_do(snapshot: Snapshot, counts: ReaderCounts) -> Iterator[ToDo]:
         text = "Check the broker and the disk of the volume, which can't be read now"
         yield ToDo(text, "brokers")
     elif decision.is_sloped and (held := _held(snapshot)):
-        broker_id, log_dir = held.volume.broker_id, held.volume.log_dir
+        broker_id, log_dir = held.volume.place
         text = f"Check broker {broker_id}: the last reading of its {log_dir} slows producers"
         if not held.online or broker_id not in snapshot.memory.active:
             text += f". If it does not come back: throttle-sidecar forget {broker_id}"

@@ -105,10 +105,10 @@ def on_volumes(
 def _on_volume(
     state: VolumeState, memory: Memory, contents: VolumeContents, now: Now, target: Target
 ) -> OnVolume:
-    broker_id, log_dir = state.volume.broker_id, state.volume.log_dir
+    broker_id, log_dir = state.volume.place
     if broker_id not in memory.active:
         return OnVolume(broker_id, log_dir, None, "The broker is not in the cluster now.", (), "")
-    found = contents.of(broker_id)
+    found = contents.request(broker_id)
     if found is None:
         return OnVolume(broker_id, log_dir, None, "", (), "")
     answered_at = now.moment(found.answered_at)

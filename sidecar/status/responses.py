@@ -8,6 +8,7 @@ Example: ``GET /`` is the page; an open one requests ``GET /status/parts`` for w
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from starlette.exceptions import HTTPException
@@ -55,20 +56,14 @@ _MOST_PAGES: Final = 1_000_000
 _FOR_GOOD: Final = {"Cache-Control": "public, max-age=31536000, immutable"}
 
 
+@dataclass(slots=True)
 class Answers:
     """Answers with pages, with one method for each route."""
 
-    def __init__(
-        self,
-        inputs: StatusInputs,
-        changes: Changes,
-        tokens: Tokens,
-        peers: Sequence[str],
-    ) -> None:
-        self._inputs = inputs
-        self._peers = peers
-        self._changes = changes
-        self._tokens = tokens
+    inputs: StatusInputs
+    changes: Changes
+    tokens: Tokens
+    peers: Sequence[str]
 
     async def status(self, _request: Request) -> Response:
         """The page."""
@@ -83,7 +78,7 @@ class Answers:
         now = self._now()
         number = _number(request.query_params.get("page", "1"))
         first = (number - 1) * ROWS
-        snapshot = self._inputs.board.snapshot
+        snapshot = self.inputs.board.snapshot
         rows, count = volume_rows(snapshot, now, first, ROWS)
         values = {
             "rows": rows,
@@ -127,24 +122,33 @@ class Answers:
         if isinstance(requested, list):
             return self._form(form, requested)
         try:
-            await check_token(self._tokens, fields.get("token", "").encode())
+            await check_token(self.tokens, fields.get("token", "").encode())
         except HTTPException as error:
             return self._confirm(request, form, requested, error)
-        await self._changes.set_override(requested, request)
+        await self.changes.set_override(requested, request)
         return RedirectResponse("/", 303, headers=_HEADERS)
 
-    async def confirm_end(self, request: Request) -> Response:
+    async def confirm_end(self, request: Request, error: HTTPException | None = None) -> Response:
         """Answer with the effects of ending the override."""
-        return self._confirm_end(request)
+        return _confirm(
+            error,
+            title="End the override?",
+            effects=ending_effects(self.inputs, self._now()),
+            command=ending_command(self._sidecars(request)),
+            filled_in=self._filled_in(),
+            action="/override/end",
+            fields=(),
+            does="End it",
+        )
 
     async def end(self, request: Request) -> Response:
         """Ends it."""
         fields = await form_fields(request)
         try:
-            await check_token(self._tokens, fields.get("token", "").encode())
+            await check_token(self.tokens, fields.get("token", "").encode())
         except HTTPException as error:
-            return self._confirm_end(request, error)
-        await self._changes.clear_override(request)
+            return await self.confirm_end(request, error)
+        await self.changes.clear_override(request)
         return RedirectResponse("/", 303, headers=_HEADERS)
 
     async def file(self, request: Request) -> Response:
@@ -158,13 +162,13 @@ class Answers:
         return _html(html, error.status_code, error.headers)
 
     def _now(self) -> Now:
-        return Now(self._inputs.board.now(), self._changes.wall)
+        return Now(self.inputs.board.now(), self.changes.wall)
 
     def _view(self) -> StatusView:
-        return status_view(self._inputs, self._now(), can_change=self._tokens.is_set)
+        return status_view(self.inputs, self._now(), can_change=self.tokens.is_set)
 
     def _form(self, form: OverrideForm, problems: list[str]) -> Response:
-        board = self._inputs.board
+        board = self.inputs.board
         values = {
             "sentence": sentence(board.snapshot, board.readers.counts(board.now())),
             "problems": problems,
@@ -176,14 +180,14 @@ class Answers:
 
     def _sidecars(self, request: Request) -> str:
         """List this sidecar, by the address of the request, and its peers."""
-        if not self._peers:
+        if not self.peers:
             return "HOST:PORT,HOST:PORT"
         own = f"{request.url.scheme}://{request.url.netloc}"
-        return ",".join(dict.fromkeys((own, *self._peers)))
+        return ",".join(dict.fromkeys((own, *self.peers)))
 
     def _filled_in(self) -> str:
         """Name the parts of the command that an operator has to fill in."""
-        theirs = "" if self._peers else "their addresses for HOST:PORT and "
+        theirs = "" if self.peers else "their addresses for HOST:PORT and "
         return f"{theirs}the token's file for FILE"
 
     def _confirm(
@@ -196,24 +200,12 @@ class Answers:
         return _confirm(
             error,
             title="Set this override?",
-            effects=setting_effects(self._inputs, requested, self._now()),
+            effects=setting_effects(self.inputs, requested, self._now()),
             command=setting_command(requested, self._sidecars(request)),
             filled_in=self._filled_in(),
             action="/override",
             fields=form.fields(),
             does="Do it",
-        )
-
-    def _confirm_end(self, request: Request, error: HTTPException | None = None) -> Response:
-        return _confirm(
-            error,
-            title="End the override?",
-            effects=ending_effects(self._inputs, self._now()),
-            command=ending_command(self._sidecars(request)),
-            filled_in=self._filled_in(),
-            action="/override/end",
-            fields=(),
-            does="End it",
         )
 
 

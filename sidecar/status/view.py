@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from sidecar.api.views import cluster_id
 from sidecar.control.board import Board, Snapshot
 from sidecar.control.capability import Block
 from sidecar.control.capability_failures import Failing
@@ -171,7 +170,7 @@ def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusVi
     return StatusView(
         etag=board.etag,
         made=now.moment(now.now),
-        cluster_id=cluster_id(snapshot.memory) or "",
+        cluster_id=snapshot.memory.cluster_id or "",
         head=headline(snapshot, counts, now, not_stopped(inputs, snapshot)),
         lines=lines_in_bars(snapshot.rules),
         stop_line=(*_unread(inputs.board), *_stop_line(inputs), *_misfits(inputs.board)),

@@ -17,6 +17,7 @@ from sidecar.api.documents import BrokerStateName
 from sidecar.api.views import broker_state, log_dir_state
 from sidecar.control.board import Snapshot
 from sidecar.status.moments import Now, span
+from sidecar.throttle.fold import is_low
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import VolumeState
 from sidecar.throttle.rules import Rules
@@ -80,7 +81,7 @@ def volume_rows(snapshot: Snapshot, now: Now, first: int, count: int) -> tuple[l
     Returns:
         The rows, and the number of all volumes.
     """
-    listed = _found(snapshot, now.now)
+    listed = _listed(snapshot, now.now)
     taken = nsmallest(first + count, listed, key=lambda each: (each.rank, each.broker_id))
     return [_row(each, snapshot, now) for each in taken[first:]], len(listed)
 
@@ -107,7 +108,7 @@ def rate(bytes_per_second: float | None) -> str:
     return f"{verb} by {size(abs(bytes_per_second))}/s"
 
 
-def _found(snapshot: Snapshot, now: float) -> list[_ListedVolume]:
+def _listed(snapshot: Snapshot, now: float) -> list[_ListedVolume]:
     listed = []
     for broker_id, broker in snapshot.memory.brokers.items():
         unread_dirs = {unread.log_dir: unread for unread in broker.offline}
@@ -156,18 +157,10 @@ def _row(listed: _ListedVolume, snapshot: Snapshot, now: Now) -> Row:
         to_limit=_to_limit(volume_state, now.now),
         read=_read(volume_state, snapshot, now),
         forget=""
-        if volume_state.online or not counts_unread(volume_state, snapshot.rules)
+        if volume_state.online or not is_low(volume_state, snapshot.rules)
         else f"throttle-sidecar forget {listed.broker_id} --log-dir {shlex.quote(listed.log_dir)}",
         stop_line_at=_stop_line_at(volume_state),
         soft_limit_at=_soft_limit_at(volume_state, snapshot.rules.soft_limit),
-    )
-
-
-def counts_unread(volume_state: VolumeState, rules: Rules) -> bool:
-    """Whether a volume throttles or slows producers by its last reading, while it is not read."""
-    soft_limit = rules.soft_limit
-    return volume_state.violates or (
-        soft_limit is not None and soft_limit.judge(volume_state.volume).violates
     )
 
 

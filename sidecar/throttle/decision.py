@@ -19,7 +19,6 @@ from sidecar.throttle.fold import all_failed, fail, fold_in, forget, other_clust
 from sidecar.throttle.memory import (
     BudgetThrottle,
     Computed,
-    LogDir,
     Memory,
     Override,
     Slope,
@@ -328,8 +327,8 @@ class VolumeLimit:
         ):
             return memory
         # A partial observation may have read one of the other volumes with room since.
-        known = {_log_dir(each): each for each in memory.volumes()}
-        others = (known.get(_log_dir(state)) for state in before.violations)
+        known = {each.volume.place: each for each in memory.volumes()}
+        others = (known.get(state.volume.place) for state in before.violations)
         left = tuple(state for state in others if state is not None and state.violates)
         # Computed as of the previous computation, because forgetting a reading must not renew
         # others.
@@ -461,8 +460,12 @@ def _computed(
         computed_at = max(_shown_at(memory, state) for state in violations)
         # It never goes back while the same volumes violate. A late answer of a broker that was
         # fenced may be older than the last list that kept its violation.
-        shown = {_log_dir(state) for state in violations}
-        if before and before.violations and {_log_dir(each) for each in before.violations} <= shown:
+        shown = {state.volume.place for state in violations}
+        if (
+            before
+            and before.violations
+            and {each.volume.place for each in before.violations} <= shown
+        ):
             computed_at = max(computed_at, before.computed_at)
     else:
         seen = (state.seen_at for state in memory.active_brokers())
@@ -470,10 +473,6 @@ def _computed(
     return Computed(
         factor, computed_at, violations, volumes_at_stop_line(violations, was_reached=was_reached)
     )
-
-
-def _log_dir(state: VolumeState) -> LogDir:
-    return state.volume.broker_id, state.volume.log_dir
 
 
 def _shown_at(memory: Memory, state: VolumeState) -> float:

@@ -171,7 +171,7 @@ def _with_membership(memory: Memory, membership: Membership, now: float, rules: 
             continue
         # Only volumes that throttle outlive a broker's membership. So the restart of a full broker
         # releases nobody, and a dead broker that was healthy throttles nobody.
-        volumes = tuple(volume for volume in state.volumes if _throttles(volume, rules))
+        volumes = tuple(volume for volume in state.volumes if is_low(volume, rules))
         left = BrokerState(
             state.read_at,
             volumes,
@@ -204,7 +204,7 @@ def _differ(old_id: str | None, new_id: str | None) -> bool:
     return old_id is not None and new_id is not None and old_id != new_id
 
 
-def _throttles(state: VolumeState, rules: Rules) -> bool:
+def is_low(state: VolumeState, rules: Rules) -> bool:
     """Whether a volume was at or below the limit or the soft limit when last read."""
     soft_limit = rules.soft_limit
     return state.violates or (soft_limit is not None and soft_limit.judge(state.volume).violates)

@@ -342,5 +342,5 @@ class Readers:
     def counts(self, now: float) -> ReaderCounts:
         """Count the readers remembered at ``now`` (steady seconds)."""
         recent = self.recent(now)
-        authorizers = sum(one.report.refusals is not None for one in recent)
+        authorizers = sum(each.report.refusals is not None for each in recent)
         return ReaderCounts(len(recent), authorizers, self.enforcement, self.lowered)

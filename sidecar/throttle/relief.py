@@ -219,9 +219,11 @@ def plan(view: View) -> Plan:
     return Plan(needing[0], (), reasons[0], is_short=True)
 
 
-def allowed(partition: Expendable, of: ReliefClass, groups_unknown: str = "") -> tuple[int, str]:
+def deletable_to(
+    partition: Expendable, declared: ReliefClass, groups_unknown: str = ""
+) -> tuple[int, str]:
     """The offset up to which a partition may be deleted, and what holds the rest."""
-    return min(_bounds(partition, of, groups_unknown))
+    return min(_bounds(partition, declared, groups_unknown))
 
 
 def pending(room: Room, partitions: Iterable[Expendable]) -> float:
@@ -250,9 +252,9 @@ def _step(room: Room, view: View) -> tuple[tuple[Deletion, ...], list[str]]:
     deletions: list[Deletion] = []
     holds = {topic: f"{topic}: {why}" for topic, why in view.left_out.items()}
     here = [each for each in view.partitions if room.log_dir in each.homes]
-    for of in view.classes:
-        mine = [each for each in here if class_of(each.topic, view.classes) is of]
-        limits = [(allowed(each, of, view.groups_unknown), each) for each in mine]
+    for declared in view.classes:
+        mine = [each for each in here if class_of(each.topic, view.classes) is declared]
+        limits = [(deletable_to(each, declared, view.groups_unknown), each) for each in mine]
         by_bytes = [(each.track.about(to), to, why, each) for (to, why), each in limits]
         for offered, to, why, each in sorted(by_bytes, key=lambda entry: -entry[0]):
             start = each.track.last.start
@@ -275,23 +277,25 @@ def _step(room: Room, view: View) -> tuple[tuple[Deletion, ...], list[str]]:
 
 
 def _bounds(
-    partition: Expendable, of: ReliefClass, groups_unknown: str
+    partition: Expendable, declared: ReliefClass, groups_unknown: str
 ) -> Iterator[tuple[int, str]]:
     last = partition.track.last
     yield last.end, "all of it may go, but that is less than a segment"
-    if of.keep_s is not None:
+    if declared.keep_s is not None:
         if partition.young_from is None:
             yield last.start, "the age of its records is not known"
         else:
-            yield partition.young_from, f"its records of the last {of.keep_s:.0f} s are kept"
-    if of.keep_bytes is not None:
-        kept = partition.track.kept_from(of.keep_bytes)
+            yield partition.young_from, f"its records of the last {declared.keep_s:.0f} s are kept"
+    if declared.keep_bytes is not None:
+        kept = partition.track.kept_from(declared.keep_bytes)
         if kept is None:
-            text = f"{size(of.keep_bytes)} were not seen being written since the sidecar or the "
+            text = (
+                f"{size(declared.keep_bytes)} were not seen being written since the sidecar or the "
+            )
             yield last.start, f"{text}leader of a partition started"
         else:
-            yield kept, f"{size(of.keep_bytes)} of each partition are kept"
-    if of.ignores_groups:
+            yield kept, f"{size(declared.keep_bytes)} of each partition are kept"
+    if declared.ignores_groups:
         return
     if groups_unknown:
         yield last.start, groups_unknown

@@ -162,7 +162,7 @@ def _throttling(memory: Memory, computed: Computed) -> list[LogDir]:
         return []
     # While a volume violates, those on the slope are left out: the factor is 0.0 because of the
     # violation, and their clients alone would have a higher one.
-    return [_key(state) for state in computed.violations] or _on_slope(memory)
+    return [state.volume.place for state in computed.violations] or _on_slope(memory)
 
 
 def _on_slope(memory: Memory) -> list[LogDir]:
@@ -186,7 +186,3 @@ def _is_near(state: VolumeState, now: float) -> bool:
     if state.violates:
         return True
     return seconds_left is not None and seconds_left - (now - state.read_at) <= NEAR_S
-
-
-def _key(state: VolumeState) -> LogDir:
-    return state.volume.broker_id, state.volume.log_dir

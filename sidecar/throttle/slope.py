@@ -100,7 +100,7 @@ def next_slope(
     # of now compared with the factor of now would make the factor overshoot after each change.
     mean = applied + (last.mean - applied) * math.exp(-since_s / _LAG_S)
     places = {
-        (state.volume.broker_id, state.volume.log_dir): place
+        state.volume.place: place
         for state in volumes
         if (place := _Place.of_volume(state, rules)) is not None
     }

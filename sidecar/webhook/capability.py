@@ -1,11 +1,10 @@
 """The capability that sends messages to a webhook and to Kubernetes, and its metrics."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
 from prometheus_client.metrics_core import CounterMetricFamily, Metric
-from prometheus_client.registry import Collector
 from pydantic import SecretStr
 
 from sidecar.api.bearer_token import read_token
@@ -102,22 +101,21 @@ class WebhookCapability(Capability):
         senders = {"messages": self._sender, "events": self._events}
         return {name: each.run for name, each in senders.items() if each is not None}
 
-    def collectors(self) -> Iterable[Collector]:
+    def metrics(self) -> Iterator[Metric]:
         """The metrics of the messages and of the events."""
-        what = (
-            "sent, attempts that failed, and states that were dropped, as another followed too soon"
-            " or all attempts failed."
-        )
-        return (
-            SenderCollector(
-                "kafka_throttle_webhook_messages", f"Messages to the webhook: {what}", self._sender
-            ),
-            SenderCollector(
-                "kafka_throttle_kubernetes_events",
-                f"Changes for events of the pod in Kubernetes: {what}",
-                self._events,
-            ),
-        )
+        for name, text, sender in (
+            ("webhook_messages", "Messages to the webhook", self._sender),
+            ("kubernetes_events", "Changes for events of the pod in Kubernetes", self._events),
+        ):
+            results = CounterMetricFamily(
+                f"kafka_throttle_{name}",
+                f"{text}: sent, attempts that failed, and states that were dropped, as another"
+                " followed too soon or all attempts failed.",
+                labels=["result"],
+            )
+            for result in _RESULTS:
+                results.add_metric([result], 0 if sender is None else sender.results[result])
+            yield results
 
     def reload(self, settings: Settings, *, redial: bool = True) -> Callable[[], None]:  # noqa: ARG002
         """Read the secret and the file with the URL again."""
@@ -131,20 +129,3 @@ class WebhookCapability(Capability):
                 sender.hook.post = _post_to(url)
 
         return use
-
-
-class SenderCollector(Collector):
-    """Reads the counts at each scrape."""
-
-    def __init__(self, name: str, text: str, sender: Sender | None) -> None:
-        self._name = name
-        self._text = text
-        self._sender = sender
-
-    def collect(self) -> Iterable[Metric]:
-        """Yield the metric, also without a receiver."""
-        messages = CounterMetricFamily(self._name, self._text, labels=["result"])
-        for result in _RESULTS:
-            count = 0 if self._sender is None else self._sender.results[result]
-            messages.add_metric([result], count)
-        yield messages

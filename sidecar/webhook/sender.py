@@ -21,7 +21,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from sidecar.api.views import cluster_id
 from sidecar.control.board import Board, Snapshot
 from sidecar.http import HttpError, failure_of
 from sidecar.throttle.decision import Decision
@@ -179,7 +178,7 @@ class Sender:
         """Send the difference; return why the receiver did not take it, or ""."""
         hook, epoch_s = self.hook, self._wall(now)
         facts = Facts(
-            cluster_id(snapshot.memory),
+            snapshot.memory.cluster_id,
             self._board.readers.counts(now),
             hook.runbooks_url,
             epoch_s,

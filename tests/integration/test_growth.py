@@ -162,7 +162,7 @@ async def test_each_byte_is_told_by_its_cause(kafka: Cluster) -> None:
     )
     reading = asyncio.create_task(contents.run())
     try:
-        contents.of(0)
+        contents.request(0)
         first = await seen("a reading", lambda: (known := contents.known(0)) and known.splits)
         # Of the six causes.
         await asyncio.gather(write(kafka, "orders", 8 * MB), write(kafka, "state", 6 * MB))
@@ -175,7 +175,7 @@ async def test_each_byte_is_told_by_its_cause(kafka: Cluster) -> None:
         await seen("copies that began", lambda: _have_begun(true_bytes(kafka)))
 
         at_least = true_bytes(kafka)
-        contents.of(0)
+        contents.request(0)
         await seen("parts", lambda: (known := contents.known(0)) and known.before is first)
         at_most = true_bytes(kafka)
     finally:

@@ -19,6 +19,7 @@ from sidecar.requestlog.mutation_counts import ABOUT_TOPICS, QUOTA_EXCEEDED
 from sidecar.requestlog.produce_size import Produce, produce_bytes
 from sidecar.requestlog.request_detail import TopicChanges
 from tests.support.client_quotas import under
+from tests.support.prediction import Charge
 from tests.support.request_logs import logged
 from tests.support.throttle_times import (
     MUTATORS,
@@ -37,7 +38,6 @@ from tests.support.throttle_times import (
     throttled,
 )
 from usage_pipeline.kernels.line_detail import detail
-from usage_pipeline.replay.prediction import Charge
 from usage_pipeline.replay.request_percentage import percent
 
 CLOCK_MS = 500

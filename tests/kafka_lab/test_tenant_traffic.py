@@ -9,7 +9,7 @@ import pytest
 from kafka_lab.tenant_traffic import CREATED_PARTITIONS, CREATOR, FULL, QUICK, QUOTAS, Plan
 from sidecar.quotas.entities import Entity, QuotaKey
 from sidecar.quotas.rate import QuotaWindow
-from usage_pipeline.replay.prediction import Charge, Predictor
+from tests.support.prediction import Charge, Predictor
 
 WINDOW = QuotaWindow(11, 1000)
 PLANS = pytest.mark.parametrize("plan", [FULL, QUICK], ids=["full", "quick"])

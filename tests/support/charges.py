@@ -15,9 +15,9 @@ from sidecar.requestlog.exempt import PRODUCE, is_exempt
 from sidecar.requestlog.line import Line
 from sidecar.requestlog.mutation_counts import ABOUT_TOPICS, TopicSizes
 from sidecar.requestlog.produce_size import Produce, produce_bytes
+from tests.support.prediction import Charge
 from usage_pipeline.kernels.charge_times import charged_at_ms, is_strict
 from usage_pipeline.kernels.line_detail import detail
-from usage_pipeline.replay.prediction import Charge
 from usage_pipeline.replay.request_percentage import percent
 
 _NS_PER_MS: Final = 1_000_000

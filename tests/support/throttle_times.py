@@ -32,8 +32,8 @@ from sidecar.requestlog.mutation_counts import TopicSizes
 from tests.support.charges import charges
 from tests.support.client_quotas import admin_of, under
 from tests.support.java import bean, beans
+from tests.support.prediction import Charge, Prediction, Predictor
 from tests.support.request_logs import controllers_of, logged
-from usage_pipeline.replay.prediction import Charge, Prediction, Predictor
 from usage_pipeline.replay.request_percentage import percent
 
 WINDOW = QuotaWindow()

@@ -139,10 +139,6 @@ class Run:
         """Return the requests that were answered on some days."""
         return Requests(self.spark, self.store.files(SILVER_REQUEST, days))
 
-    def all_requests(self) -> Requests:
-        """Return the requests of all days that the table will have."""
-        return self.requests_of(self.store.days_of(SILVER_REQUEST))
-
 
 def time_of(us: int | None) -> datetime | None:
     """Convert a time of Spark from microseconds since 1970."""

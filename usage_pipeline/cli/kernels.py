@@ -16,6 +16,7 @@ from usage_pipeline.replay.group import Windows
 from usage_pipeline.replay.packing import Met, packed
 from usage_pipeline.replay.scenarios import IN_FORCE, Scenario
 from usage_pipeline.replay.shard import Sweep
+from usage_pipeline.replay.shards import Shards
 from usage_pipeline.replay.slots import SlotsOfClients
 from usage_pipeline.tables.schemas import QUOTA_TYPES
 
@@ -30,7 +31,7 @@ def compile_all() -> None:
     client = pa.RecordBatch.from_pydict(
         {"user": ["alice"], "client_id": ["etl"], "src_file": ["a.log"]}
     )
-    rows = packed([client], _charges, SlotsOfClients(quotas), 1)
+    rows = packed([client], _charges, SlotsOfClients(quotas), Shards(1))
     for _ in Sweep(Windows(), (IN_FORCE, Scenario("=2", quota=2.0))).rows(rows):
         pass
 

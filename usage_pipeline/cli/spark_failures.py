@@ -26,54 +26,43 @@ class Trouble:
 _KNOWN: Final = (
     (
         r"No space left on device|Disk quota exceeded",
-        Trouble(
-            "a disk is full",
-            "free space: tables are in --out, and Spark's temporary files in SPARK_LOCAL_DIRS"
-            " (default /tmp)",
-        ),
+        "a disk is full",
+        "free space: tables are in --out, and Spark's temporary files in SPARK_LOCAL_DIRS"
+        " (default /tmp)",
     ),
     (
         r"OutOfMemoryError|GC overhead limit|insufficient memory for the Java Runtime",
-        Trouble(
-            "the JVM has too little memory",
-            f"increase --conf spark.driver.memory=4g (default 1g), or {_LESS}",
-        ),
+        "the JVM has too little memory",
+        f"increase --conf spark.driver.memory=4g (default 1g), or {_LESS}",
     ),
     (
         r"Python worker exited unexpectedly|MemoryError|ArrowMemoryError|malloc of size",
-        Trouble(
-            "a Python worker has ended, probably because it had too little memory",
-            f"run fewer workers (--master 'local[2]'), or {_LESS}",
-        ),
+        "a Python worker has ended, probably because it had too little memory",
+        f"run fewer workers (--master 'local[2]'), or {_LESS}",
     ),
     (
         r"All masters are unresponsive|Failed to connect to master",
-        Trouble("no Spark master answers", "start the master or correct --master"),
+        "no Spark master answers",
+        "start the master or correct --master",
     ),
     (
         r"Permission denied|AccessControlException|Mkdirs failed to create|Read-only file system",
-        Trouble(
-            "Spark has no permission to write",
-            "check the permissions of --out and of SPARK_LOCAL_DIRS (default /tmp)",
-        ),
+        "Spark has no permission to write",
+        "check the permissions of --out and of SPARK_LOCAL_DIRS (default /tmp)",
     ),
     (
         r"UnsupportedClassVersionError|has been compiled by a more recent version of the Java",
-        Trouble(
-            "this Java is too old",
-            "set JAVA_HOME to Java 17 or newer",
-        ),
+        "this Java is too old",
+        "set JAVA_HOME to Java 17 or newer",
     ),
     (
         r"Py4JNetworkError|Answer from Java side is empty|ConnectionRefusedError",
-        Trouble(
-            "the JVM has ended",
-            "the system probably killed it for lack of memory (see `dmesg`): use a machine with"
-            f" more memory, or {_LESS}",
-        ),
+        "the JVM has ended",
+        "the system probably killed it for lack of memory (see `dmesg`): use a machine with"
+        f" more memory, or {_LESS}",
     ),
 )
-"""The known failures, the most specific first."""
+"""Patterns of the known failures, their causes and remedies, the most specific first."""
 
 _ERROR: Final = re.compile(r"^(?:Caused by: |: )?((?:[\w$]+\.)*[\w$]*(?:Error|Exception)): (\S.*)")
 _OURS: Final = re.compile(r"^(?:sidecar|usage_pipeline)\.\S+Error: (\S.*)", re.MULTILINE)
@@ -95,12 +84,12 @@ def trouble(trace: str, stderr: str = "") -> Trouble:
     if ours := _OURS.findall(trace):
         return Trouble(ours[-1])
     for text in (trace, stderr):
-        for pattern, known in _KNOWN[:-1]:
+        for pattern, cause, advice in _KNOWN[:-1]:
             if match := re.search(f".*(?:{pattern}).*", text):
-                return Trouble(f"{known.cause} ({_cut(_bare(match[0]))})", known.advice)
-    pattern, ended = _KNOWN[-1]
+                return Trouble(f"{cause} ({_cut(_bare(match[0]))})", advice)
+    pattern, cause, advice = _KNOWN[-1]
     if re.search(pattern, trace):
-        return ended
+        return Trouble(cause, advice)
     return Trouble(_cut(_last(trace) or _last(stderr) or trace.strip().split("\n")[-1]))
 
 

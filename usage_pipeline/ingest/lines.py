@@ -91,7 +91,7 @@ def blocks(
     """
     position = start
     if start > 0:
-        position = _next_line(file, start, sizes.block)
+        position = next_line(file, start - 1, min(sizes.block, _LITTLE))
         if position >= end:
             return
     file.seek(position)
@@ -142,11 +142,16 @@ class _Unpacked:
         return b""
 
 
-def _next_line(file: BufferedIOBase, start: int, step: int) -> int:
-    """Return where the first line at or after ``start`` begins."""
-    position = start - 1
+def next_line(file: BufferedIOBase, position: int, piece_bytes: int) -> int:
+    """Return where the line after the first newline from a byte on begins; at the end, the size.
+
+    Args:
+        file: the file; its position is moved.
+        position: the byte.
+        piece_bytes: how much to read at once.
+    """
     file.seek(position)
-    while piece := file.read(min(step, _LITTLE)):
+    while piece := file.read(piece_bytes):
         newline = piece.find(b"\n")
         if newline >= 0:
             return position + newline + 1

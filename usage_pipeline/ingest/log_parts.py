@@ -17,7 +17,7 @@ from sidecar.requestlog.layout import Layout
 from usage_pipeline.ingest.lines import Unread, blocks, parts, unpacked_blocks
 from usage_pipeline.ingest.log_clock import Doubled, ahead_ms, doubled
 from usage_pipeline.ingest.paths import LogFile
-from usage_pipeline.ingest.records import REJECTED, ROWS, Parsed, parse_block
+from usage_pipeline.ingest.records import ROWS, Parsed, parse_block, rejected_rows
 from usage_pipeline.ingest.second_pass import SecondPass, second_pass, times_of, times_of_packed
 from usage_pipeline.ingest.stored_logs import open_log
 from usage_pipeline.kernels.values import Flags, Longs
@@ -79,7 +79,8 @@ def parse_part(part: Part, schema: pa.Schema = ROWS) -> Iterator[Parsed]:
         for piece in pieces:
             if isinstance(piece, Unread):
                 empty = pa.RecordBatch.from_pylist([], schema=schema)
-                yield Parsed(empty, _unread(piece, file))
+                unread = (piece.offset, piece.bytes, piece.kind, piece.reason)
+                yield Parsed(empty, rejected_rows([unread], file.broker, file.path))
                 continue
             yield parse_block(
                 piece.data,
@@ -127,19 +128,3 @@ def in_tasks(parts: Sequence[Part], cores: int) -> list[list[Part]]:
         room -= size
         left -= size
     return tasks
-
-
-def _unread(piece: Unread, file: LogFile) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist(
-        [
-            {
-                "broker": file.broker,
-                "src_file": file.path,
-                "src_offset": piece.offset,
-                "kind": piece.kind,
-                "reason": piece.reason,
-                "bytes": piece.bytes,
-            }
-        ],
-        schema=REJECTED,
-    )

@@ -27,6 +27,8 @@ ROWS: Final = arrow_schema(SILVER_REQUEST.columns[1:])
 """SILVER_REQUEST without its day, which is derived from log_ts."""
 REJECTED: Final = arrow_schema(QUARANTINE.columns)
 
+RejectedLine = tuple[int, int, str, str]
+"""The position and the length of a line that was not read, the kind of cause, and the reason."""
 IsSecond = Callable[[Longs, Longs], Flags]
 """(where lines begin, their local seconds since 1970) -> which lines belong to the second pass. All
 of the times are repeated times."""
@@ -94,12 +96,12 @@ def parse_block(
     layout = layout or Layout()
     quick = fast_lines(block, layout)
     rows: list[tuple[Row, int]] = []
-    rejected: list[tuple[Rejected, int, int]] = []
+    rejected: list[RejectedLine] = []
     for start, end, found in quick.left:
         parsed = read(found)
         made = parsed if isinstance(parsed, Rejected) else row(parsed, zone, fold(parsed, start))
         if isinstance(made, Rejected):
-            rejected.append((made, offset + start, end - start))
+            rejected.append((offset + start, end - start, str(made.kind), made.message))
         else:
             rows.append((made, offset + start))
     made_schema = schema if "log_ts" in schema.names else schema.append(ROWS.field("log_ts"))
@@ -111,7 +113,7 @@ def parse_block(
     )
     if layout.in_whole_seconds:
         merged = _spread(merged)
-    return Parsed(merged.select(schema.names), _rejected(rejected, broker, src_file))
+    return Parsed(merged.select(schema.names), rejected_rows(rejected, broker, src_file))
 
 
 def _spread(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -183,15 +185,15 @@ def _merged(
     return pa.concat_batches([*pieces, usual_batch.slice(done)])
 
 
-def _rejected(
-    rejected: Sequence[tuple[Rejected, int, int]], broker: int, src_file: str
-) -> pa.RecordBatch:
+def rejected_rows(lines: Sequence[RejectedLine], broker: int, src_file: str) -> pa.RecordBatch:
+    """Return rows of REJECTED for lines of a file."""
+    offsets, lengths, kinds, reasons = zip(*lines, strict=True) if lines else ((),) * 4
     columns = {
-        "broker": [broker] * len(rejected),
-        "src_file": [src_file] * len(rejected),
-        "src_offset": [offset for _, offset, _ in rejected],
-        "kind": [str(line.kind) for line, _, _ in rejected],
-        "reason": [line.message for line, _, _ in rejected],
-        "bytes": [length for _, _, length in rejected],
+        "broker": [broker] * len(lines),
+        "src_file": [src_file] * len(lines),
+        "src_offset": offsets,
+        "kind": kinds,
+        "reason": reasons,
+        "bytes": lengths,
     }
     return pa.RecordBatch.from_pydict(columns, schema=REJECTED)

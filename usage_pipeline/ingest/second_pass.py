@@ -32,7 +32,7 @@ import numpy as np
 from sidecar.requestlog.layout import Layout
 from sidecar.requestlog.line import logged_at
 from sidecar.requestlog.rejected import Rejected
-from usage_pipeline.ingest.lines import LONGEST_LINE
+from usage_pipeline.ingest.lines import LONGEST_LINE, next_line
 from usage_pipeline.ingest.log_clock import Doubled
 from usage_pipeline.ingest.rows import local_us
 from usage_pipeline.kernels.values import Flags, Longs
@@ -126,10 +126,10 @@ def times_of(file: BufferedIOBase, size: int, pattern: str | None = None) -> Tim
     """
 
     def time_at(at: int) -> int | None:
-        line = 0 if at == 0 else _next_line(file, at - 1, size)
+        line = 0 if at == 0 else next_line(file, at - 1, _PIECE)
         stop = min(size, line + _LOOKED_FOR_TIME)
         while line < stop:
-            end = _next_line(file, line, size)
+            end = min(size, next_line(file, line, _PIECE))
             file.seek(line)
             # A new layout: the pieces of a line can't be joined in whatever order they are read.
             time = _time_of(file.read(min(end - line, LONGEST_LINE)), Layout(pattern))
@@ -193,20 +193,6 @@ def _is_by_change(last: int | None, changed: float | None, most_s: int) -> bool:
     if last is None or changed is None:
         return False
     return -_CLOCKS_DIFFER_S <= changed - last < most_s
-
-
-def _next_line(file: BufferedIOBase, at: int, size: int) -> int:
-    """Return where the line after the first newline from a byte on begins."""
-    while at < size:
-        file.seek(at)
-        piece = file.read(_PIECE)
-        if not piece:
-            break
-        newline = piece.find(b"\n")
-        if newline >= 0:
-            return at + newline + 1
-        at += len(piece)
-    return size
 
 
 def _time_of(line: bytes, layout: Layout) -> int | None:

@@ -1,7 +1,7 @@
 """KIP-599's token bucket, strict and permissive: ``quotas.token_bucket`` for arrays.
 
 After a charge without a limit, the next charge with a limit finds a full bucket, as in
-``quotas.prediction``. A charge that does not count leaves the bucket unchanged.
+``tests/support/prediction.py``. A charge that does not count leaves the bucket unchanged.
 
 ``compared`` is the used part of the bucket, expressed as a rate. With a quota of 5 over 100 s, 560
 used tokens of 500 are 5.6 a second, and the wait is 12 s.

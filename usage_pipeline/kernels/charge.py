@@ -13,6 +13,8 @@ from usage_pipeline.kernels.values import Longs
 
 Records = npt.NDArray[np.void]
 """An array of records."""
+Keys = npt.NDArray[np.uint64]
+"""An array of ``key_of``."""
 
 CHARGE: Final = np.dtype(
     [
@@ -35,13 +37,18 @@ _SPREAD: Final = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xFF51AFD7ED558CCD)
 _HALF: Final = np.uint64(33)
 
 
-def shard_of(parts: Iterable[Longs], shards: int) -> Longs:
-    """Return the shards of records by their keys: evenly spread, the same for equal keys."""
-    mixed: npt.NDArray[np.uint64] = np.zeros(1, np.uint64)
+def key_of(parts: Iterable[Longs]) -> Keys:
+    """Return a number for the parts of each record's key: the same for equal keys."""
+    mixed: Keys = np.zeros(1, np.uint64)
     for part, factor in zip(parts, _SPREAD, strict=False):
         mixed = (mixed ^ part.astype(np.uint64)) * np.uint64(factor)
         mixed ^= mixed >> _HALF
-    return np.asarray(mixed % np.uint64(shards), np.int64)
+    return mixed
+
+
+def shard_of(parts: Iterable[Longs], shards: int) -> Longs:
+    """Return the shards of records by their keys: evenly spread, the same for equal keys."""
+    return np.asarray(key_of(parts) % np.uint64(shards), np.int64)
 
 
 def joined(pieces: Sequence[Records]) -> Records:

@@ -41,6 +41,10 @@ NEEDED: Final = (
     *("bytes_known", "local_ms", "throttle_ms", "producer_id"),
 )
 """The columns of SILVER_REQUEST that are needed for charges."""
+FOR_KINDS: Final = (
+    *("broker", "user", "client_id", "quota_ts", "api", "is_follower", "exempt", "producer_id"),
+)
+"""The columns that are needed for the kinds of charges."""
 _OF_MUTATIONS: Final = ("mutations", "mutations_known", "topic_changes")
 NEEDED_WITH_MUTATIONS: Final = (*NEEDED, "is_forwarded", *_OF_MUTATIONS)
 _PRODUCE, _FETCH, _REQUEST, _MUTATION, _IDS = range(len(QUOTA_TYPES))
@@ -73,9 +77,7 @@ class Charged(NamedTuple):
 
 def charged(batch: pa.RecordBatch) -> Charged:
     """Return the charges of requests, without mutations, from rows with the columns NEEDED."""
-    kind = _kinds(batch)
-    by_api = np.flatnonzero(kind != _NONE)
-    timed = np.flatnonzero(flags(batch, "exempt", missing=True) == 0)
+    kind, by_api, timed = _charged_rows(batch)
     is_bytes = kind[by_api] != _IDS
     known = flags(batch, "bytes_known", missing=False)[by_api] | ~is_bytes
     amount = np.where(is_bytes, longs(batch, "quota_bytes")[by_api], 1)
@@ -86,6 +88,13 @@ def charged(batch: pa.RecordBatch) -> Charged:
         np.concatenate((amount, spent_ns.astype(np.int64))),
         np.concatenate((known, _valid(batch, "local_ms")[timed])),
     )
+
+
+def kinds_of_charges(batch: pa.RecordBatch) -> tuple[Longs, Longs]:
+    """Return the row and the kind of each charge, as ``charged`` does, from rows with FOR_KINDS."""
+    kind, by_api, timed = _charged_rows(batch)
+    kinds = np.concatenate((kind[by_api], np.full(timed.size, _REQUEST)))
+    return np.concatenate((by_api, timed)), kinds
 
 
 def charged_with_mutations(batch: pa.RecordBatch) -> Charged:
@@ -141,6 +150,13 @@ def _is_complete(line: Mapping[str, Any]) -> bool:
     """Return whether a line has all of its mutations; rejected ones count too."""
     refused = any(change["error"] == QUOTA_EXCEEDED for change in line["topic_changes"] or ())
     return bool(line["mutations_known"]) and not refused
+
+
+def _charged_rows(batch: pa.RecordBatch) -> tuple[Longs, Longs, Longs]:
+    """Return the kind of each row's charge by API, the rows with one, and those with a time."""
+    kind = _kinds(batch)
+    timed = np.flatnonzero(flags(batch, "exempt", missing=True) == 0)
+    return kind, np.flatnonzero(kind != _NONE), timed
 
 
 def _kinds(batch: pa.RecordBatch) -> Longs:

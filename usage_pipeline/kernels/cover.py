@@ -6,7 +6,6 @@ Example: charges at 08:00:01 and 08:09:59 are in one slot, whose last charge is 
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 
 from usage_pipeline.kernels.packed import seconds
@@ -26,14 +25,7 @@ def covered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         batches: rows with ``broker`` and ``window_start``.
     """
     for batch in batches:
-        if not batch.num_rows:
-            continue
         second = seconds(batch)
-        broker = batch.column("broker").to_numpy()
-        order = np.lexsort((second, broker))
-        broker, second = broker[order], second[order]
-        slot = second // COVER_S
-        # The last charge of a slot is the one before the next slot.
-        ends = np.flatnonzero((np.diff(slot) != 0) | (np.diff(broker) != 0))
-        at = np.append(ends, slot.size - 1)
-        yield pa.record_batch([broker[at], slot[at], second[at]], schema=_SCHEMA)
+        rows = pa.table([batch["broker"], second // COVER_S, second], schema=_SCHEMA)
+        slots = rows.group_by(["broker", "slot"], use_threads=False).aggregate([("last", "max")])
+        yield from slots.rename_columns(_SCHEMA.names).to_batches()

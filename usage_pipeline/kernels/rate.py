@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from usage_pipeline.kernels.compiled import compiled, inlined
-from usage_pipeline.kernels.values import Charges, Doubles, Flags, Longs, Rates, Span
+from usage_pipeline.kernels.values import Charges, Doubles, Longs, Rates, Span
 from usage_pipeline.kernels.wait import is_limit
 
 _EVER: Final = 1 << 62
@@ -150,12 +150,15 @@ def _over_ms(elapsed_ms: int, samples: int, window_ms: int) -> int:
 
 
 @compiled
-def rates(charges: Charges, drops: Flags, span: Span, samples: Samples, seen: Rates) -> None:
+def rates(  # noqa: PLR0917  kernels are called by position
+    charges: Charges, limit: Doubles, takes_back: bool, span: Span, samples: Samples, seen: Rates
+) -> None:
     """Compute the rate after each charge.
 
     Args:
         charges: the charges, in the order of time.
-        drops: for each charge, whether its rate is compared with a limit, which drops old samples.
+        limit: the limit of each charge. A rate that is compared with a limit drops old samples.
+        takes_back: whether to take a charge back if it exceeds its limit, as of fetches.
         span: the quota window.
         samples: the state before the charges; it is updated.
         seen: filled.
@@ -167,22 +170,7 @@ def rates(charges: Charges, drops: Flags, span: Span, samples: Samples, seen: Ra
     for at in range(at_ms.size):
         if counts[at]:
             record(marks, total, window_ms, amount[at], at_ms[at])
-        rate[at], over_ms[at] = observe(marks, total, window_ms, at_ms[at], drops[at])
-
-
-@compiled
-def fetch_rates(
-    charges: Charges, limit: Doubles, span: Span, samples: Samples, seen: Rates
-) -> None:
-    """Do the same as ``rates``, but take a charge back if it exceeds its limit."""
-    at_ms, amount, _, counts = charges
-    rate, over_ms = seen
-    _, window_ms = span
-    total, marks = samples
-    for at in range(at_ms.size):
-        if counts[at]:
-            record(marks, total, window_ms, amount[at], at_ms[at])
         has_limit = is_limit(limit[at])
         rate[at], over_ms[at] = observe(marks, total, window_ms, at_ms[at], has_limit)
-        if counts[at] and has_limit and rate[at] > limit[at]:
+        if takes_back and counts[at] and has_limit and rate[at] > limit[at]:
             record(marks, total, window_ms, -amount[at], at_ms[at])

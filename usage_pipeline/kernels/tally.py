@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from usage_pipeline.kernels.compiled import compiled
-from usage_pipeline.kernels.values import ChargeResults, Doubles, Longs
+from usage_pipeline.kernels.values import ChargeResults, Charges, Doubles, Longs
 from usage_pipeline.kernels.wait import LONG_MAX, is_limit
 
 EVENTS: Final = 0
@@ -31,22 +31,6 @@ MOMENTS: Final = 3
 
 _NEAR: Final = 0.8
 _MOMENT_MS: Final = 600_000
-
-
-class Tallied(NamedTuple):
-    """Charges to add up.
-
-    Attributes:
-        entity: for each charge, the row of its entity in the sums.
-        amount: the amount of each charge.
-        limit: the limit of each charge; NaN means no limit.
-        at_ms: the time of each charge, milliseconds since 1970.
-    """
-
-    entity: Longs
-    amount: Doubles
-    limit: Doubles
-    at_ms: Longs
 
 
 class Sums(NamedTuple):
@@ -115,16 +99,25 @@ def note_wait(moments: Longs, at_ms: int, wait_ms: int) -> None:
 
 
 @compiled
-def tally(charges: Tallied, results: ChargeResults, over_at: bool, sums: Sums) -> None:
+def tally(  # noqa: PLR0917  kernels are called by position
+    entity: Longs,
+    charges: Charges,
+    limit: Doubles,
+    results: ChargeResults,
+    over_at: bool,
+    sums: Sums,
+) -> None:
     """Add charges to the sums of their entities.
 
     Args:
-        charges: the charges.
+        entity: for each charge, the row of its entity in the sums.
+        charges: the charges; their times are in milliseconds since 1970.
+        limit: the limit of each charge; NaN means no limit.
         results: the result of each charge.
         over_at: whether a charge at the limit is over it.
         sums: the sums; they are updated.
     """
-    entity, amount, limit, at_ms = charges
+    at_ms, amount, _, _ = charges
     wait_ms, refused, compared, rate = results
     counts, amounts, peaks, last, moments = sums
     for at in range(entity.size):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from usage_pipeline.kernels.charge import Records
+from usage_pipeline.kernels.charge import Records, taken
 from usage_pipeline.kernels.values import Charges, Doubles, Flags, Longs
 from usage_pipeline.replay.group import Group
 from usage_pipeline.tables.schemas import QUOTA_TYPES
@@ -50,74 +50,71 @@ class Columns:
 
     Attributes:
         slots: their slots.
-        place: the day and broker of each charge.
-        slot: the slot of each charge.
+        charges: the records of CHARGE.
         shared: the sharing clients of each charge, which imply the kind.
         known: whether the amount is known.
-        extra: the field for some kinds.
-        at_ms: the time.
-        amount: the amount, NaN if it is unknown.
-        order: the index of each charge in the records.
     """
 
     slots: Slots
-    place: Longs
-    slot: Longs
+    charges: Records
     shared: Longs
     known: Flags
-    extra: Longs
-    at_ms: Longs
-    amount: Doubles
-    order: Longs
 
     @classmethod
     def sort(cls, charges: Records, slots: Slots) -> "Columns":
         """Sort charges (of CHARGE) by group, and by (time, file, offset) in each group."""
         shared = slots.shared[charges["slot"]]
-        order = np.lexsort((charges["line"], charges["at_ms"], shared, charges["place"]))
-        amount = charges["amount"][order]
-        return cls(
-            slots,
-            charges["place"][order],
-            charges["slot"][order].astype(np.int64),
-            shared[order],
-            ~np.isnan(amount),
-            charges["extra"][order],
-            charges["at_ms"][order],
-            amount,
-            order,
-        )
+        keys = (charges["place"], shared, charges["at_ms"], charges["line"])
+        if not _are_ordered(keys):
+            order = np.lexsort(keys[::-1])
+            charges, shared = taken(charges, order), shared[order]
+        return cls(slots, charges, shared, ~np.isnan(charges["amount"]))
 
     def groups(self) -> Iterator[slice]:
         """Return the range of each group."""
-        if self.place.size == 0:
+        if self.charges.size == 0:
             return
-        changes = (np.diff(self.place) != 0) | (np.diff(self.shared) != 0)
-        edges = np.concatenate(([0], np.flatnonzero(changes) + 1, [self.place.size]))
+        changes = (np.diff(self.charges["place"]) != 0) | (np.diff(self.shared) != 0)
+        edges = np.concatenate(([0], np.flatnonzero(changes) + 1, [self.charges.size]))
         for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             yield slice(start, end)
 
     def unknown(self, rows: slice) -> Longs:
         """Return the entities of a group's charges with unknown amounts."""
-        return self.slots.whose[self.slot[rows][~self.known[rows]]]
+        whose: Longs = self.slots.whose[self.charges["slot"][rows][~self.known[rows]]]
+        return whose
+
+    def known_charges(self, rows: slice) -> Records:
+        """Return a group's records with known amounts."""
+        charges, known = self.charges[rows], self.known[rows]
+        return charges if known.all() else charges[known]
 
     def group(self, rows: slice) -> Group:
         """Return a group's charges with known amounts."""
-        known = self.known[rows]
-        slot = self.slot[rows][known]
-        extra = self.extra[rows][known]
-        quota_type = self.slots.type_of(self.slot[rows.start])
-        is_mutation = quota_type == "controller_mutation"
+        charges = self.known_charges(rows)
+        slot, extra = charges["slot"], charges["extra"].copy()
         return Group(
-            quota_type,
+            self.slots.type_of(self.charges["slot"][rows.start]),
             Charges(
-                self.at_ms[rows][known],
-                self.amount[rows][known],
+                charges["at_ms"].copy(),
+                charges["amount"].copy(),
                 (extra & 1).astype(np.bool_),
                 self.slots.counts[slot],
             ),
             self.slots.limit[slot],
             self.slots.whose[slot],
-            extra >> 1 if is_mutation else np.zeros_like(extra),
+            extra >> 1,
             extra,
         )
+
+
+def _are_ordered(keys: Sequence[Longs]) -> bool:
+    """Whether rows are in the order of their keys, as a single group's mostly are."""
+    is_same: Flags | None = None
+    for key in keys:
+        is_less = key[1:] < key[:-1]
+        if (is_less if is_same is None else is_less & is_same).any():
+            return False
+        is_equal = key[1:] == key[:-1]
+        is_same = is_equal if is_same is None else is_same & is_equal
+    return True

@@ -63,9 +63,6 @@ class ClientQuota(NamedTuple):
     """The quota of a client during some time.
 
     Attributes:
-        quota_type: the kind of quota.
-        user: the user of the client.
-        client_id: the client-id of the client.
         from_ms: the start, milliseconds since 1970.
         to_ms: the exclusive end.
         counts: whether any quota of this kind exists in this time.
@@ -74,9 +71,6 @@ class ClientQuota(NamedTuple):
         limit: the limit; None if there is none, or if it throttles no client.
     """
 
-    quota_type: str
-    user: str
-    client_id: str
     from_ms: int
     to_ms: int
     counts: bool
@@ -157,12 +151,8 @@ class Quotas:
                 by_user, by_client = False, True
             tags = (user if by_user else "", client_id if by_client else "")
         shared_by = entity_name(*(tag or None for tag in tags))
-        return ClientQuota(
-            *(self._quota_type, user, client_id, from_ms, to_ms, counts),
-            entity=shared_by if quota is None else quota.entity,
-            shared_by=shared_by,
-            limit=None if quota is None else quota.limit,
-        )
+        entity, limit = (shared_by, None) if quota is None else (quota.entity, quota.limit)
+        return ClientQuota(from_ms, to_ms, counts, entity, shared_by, limit)
 
 
 _AFTER_TIMES: Final = ClientQuota._fields.index("counts")

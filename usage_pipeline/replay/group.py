@@ -10,6 +10,7 @@ Example: 1,500 bytes at once wait 5,000 ms at 100 a second, and 0 ms at "x2". On
 charges computes both.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -19,9 +20,9 @@ import numpy as np
 from usage_pipeline.kernels.bucket import Bucket, bucket_waits
 from usage_pipeline.kernels.ids import NEVER, Remembered, id_waits, new_ids
 from usage_pipeline.kernels.numbered import distinct
-from usage_pipeline.kernels.rate import Samples, fetch_rates, rates
+from usage_pipeline.kernels.rate import Samples, rates
 from usage_pipeline.kernels.spread import Bursts, no_bursts, spread_waits
-from usage_pipeline.kernels.tally import Sums, Tallied, tally
+from usage_pipeline.kernels.tally import Sums, tally
 from usage_pipeline.kernels.values import (
     ChargeResults,
     Charges,
@@ -47,6 +48,8 @@ _ALGORITHMS: Final = {
     "producer_ids": (PRODUCER_IDS,),
 }
 _MS: Final = 1000
+_US: Final = 1000
+"""Microseconds of a millisecond."""
 
 
 class Windows(NamedTuple):
@@ -88,20 +91,6 @@ class Asked(NamedTuple):
 
     scenario: Scenario
     whose: int | None = None
-
-
-class Summed(NamedTuple):
-    """The effect of a scenario on the charges of an entity: ``tally.Sums``."""
-
-    scenario: Scenario
-    algorithm: str
-    whose: int
-    counts: Sequence[int]
-    amounts: Sequence[float]
-    peak: float
-    last: float
-    unknown: int
-    moments: Sequence[tuple[int, int]]
 
 
 @dataclass(slots=True)
@@ -174,46 +163,52 @@ class Replay:
         part = _Part(group, self._windows)
         for track in self._tracks:
             limit, is_about = _limits(group, track.asked)
-            throttles = bool(_holds(limit).any())
             track.is_about |= is_about
-            track.throttles |= throttles
-            is_left_out = not is_about or not (throttles or track.asked.scenario.factor == 1)
+            track.throttles = track.throttles or bool(_holds(limit).any())
+            is_left_out = not is_about or not (track.throttles or track.asked.scenario.factor == 1)
             if self._is_whole and is_left_out:
                 # A later part may contain the scenario's entity, and its charges count from here.
                 continue
             results = self._results(part, track, limit)
             track.sums = track.sums.grown(len(self._row_of))
-            charges = Tallied(entity, group.charges.amount, limit, group.charges.at_ms)
-            tally(charges, results, track.algorithm == BURST_SPREADING, track.sums)
+            over_at = track.algorithm == BURST_SPREADING
+            tally(entity, group.charges, limit, results, over_at, track.sums)
 
     def results(self, group: Group) -> ChargeResults:
         """Return the effect of the current quotas on each charge, by the brokers' algorithm."""
         (track,) = self._tracks[:1]
         return self._results(_Part(group, self._windows), track, group.limit)
 
-    def summed(self) -> Iterator[Summed]:
-        """Return the sums of each scenario that applies to the group, by entity.
+    def summed(self) -> Iterator[tuple[int, tuple[object, ...]]]:
+        """Return the number of an entity, and its sums in a scenario that applies to the group.
 
-        This omits multiples of quotas that do not exist.
+        The sums are the columns of ``shard.SUMMED`` from ``algorithm`` on. This omits multiples of
+        quotas that do not exist.
         """
         for track in self._tracks:
             if not track.is_about or not (track.throttles or track.asked.scenario.factor == 1):
                 continue
             sums = track.sums.grown(len(self._row_of))
             for whose, row in self._row_of.items():
-                yield Summed(
-                    track.asked.scenario,
-                    track.algorithm,
+                last = float(sums.last[row])
+                yield (
                     whose,
-                    sums.counts[row].tolist(),
-                    sums.amounts[row].tolist(),
-                    float(sums.peaks[row]),
-                    float(sums.last[row]),
-                    self._unknown[row],
-                    [(at_ms, wait_ms) for wait_ms, at_ms in sums.moments[row].tolist() if wait_ms],
+                    (
+                        *(track.algorithm, track.asked.scenario.name),
+                        None if math.isnan(last) else last,
+                        *sums.counts[row].tolist(),
+                        *sums.amounts[row].tolist(),
+                        float(sums.peaks[row]),
+                        self._unknown[row],
+                        [(ms * _US, wait) for wait, ms in sums.moments[row].tolist() if wait],
+                    ),
                 )
 
     def _rows_of(self, entity: Longs) -> Longs:
+        if entity.size and (entity == entity[0]).all():
+            row = self._row_of.setdefault(int(entity[0]), len(self._row_of))
+            self._unknown += [0] * (len(self._row_of) - len(self._unknown))
+            return np.full(entity.size, row)
         # This needs no sort, unlike numpy's unique: the numbers of a worker's names are small.
         whose, at = distinct(entity, int(entity.max(initial=-1)) + 1)
         rows = [self._row_of.setdefault(each, len(self._row_of)) for each in whose.tolist()]
@@ -260,7 +255,7 @@ class Replay:
             accepted = charges._replace(counts=~results.refused)
             track.seen = track.seen or Samples.none(span)
             seen = Rates.none(limit.size)
-            rates(accepted, _holds(limit), span, track.seen, seen)
+            rates(accepted, limit, False, span, track.seen, seen)
             results = results._replace(rate=seen.rate)
         else:
             track.bursts = track.bursts or no_bursts(span)
@@ -294,7 +289,7 @@ class Replay:
         self._ids = ids, remembered
         seen = Rates.none(at_ms.size)
         made = group.charges._replace(counts=is_new)
-        rates(made, np.ones(at_ms.size, np.bool_), span, self._id_rates, seen)
+        rates(made, np.ones(at_ms.size), False, span, self._id_rates, seen)
         return is_new, seen.rate * (span.window_ms / _MS)
 
 
@@ -323,12 +318,12 @@ class _Part:
         seen = Rates.none(limit.size)
         if takes_back and drops.any():
             after = self._after(before)
-            fetch_rates(charges, limit, self._span, after, seen)
+            rates(charges, limit, takes_back, self._span, after, seen)
             return after, seen
         key = id(before), np.packbits(charges.counts).tobytes(), np.packbits(drops).tobytes()
         if key not in self._made:
             after = self._after(before)
-            rates(charges, drops, self._span, after, seen)
+            rates(charges, limit, takes_back, self._span, after, seen)
             # The key keeps the earlier object alive, so that no other object gets its id.
             self._made[key] = before, after, seen
         _, after, seen = self._made[key]
@@ -343,8 +338,13 @@ class _Part:
 def _limits(group: Group, asked: Asked) -> tuple[Doubles, bool]:
     """Return the limit of each charge in a scenario, and whether it applies to any charge."""
     scenario, whose = asked
-    own = np.ones(group.limit.size, np.bool_) if whose is None else group.entity == whose
-    other = scenario.quota or group.limit * (scenario.factor or 1.0)
+    if scenario.quota is not None:
+        other = np.full(group.limit.size, scenario.quota)
+    else:
+        other = group.limit * (scenario.factor or 1.0)
+    if whose is None:
+        return other, True
+    own = group.entity == whose
     return np.where(own, other, group.limit), bool(own.any())
 
 

@@ -14,9 +14,10 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from usage_pipeline.kernels.charge import GATHERED, Records, by_shard, joined, shard_of
+from usage_pipeline.kernels.charge import GATHERED, Records, by_shard, joined
 from usage_pipeline.kernels.numbered import coded
 from usage_pipeline.kernels.values import Longs
+from usage_pipeline.replay.shards import Shards
 from usage_pipeline.replay.slots import Slot, SlotsOfClients, hash_of
 from usage_pipeline.tables.schemas import QUOTA_TYPES
 
@@ -74,7 +75,7 @@ def packed(
     batches: Iterable[pa.RecordBatch],
     encode: Encode,
     slots: SlotsOfClients,
-    shards: int,
+    shards: Shards,
     gathered: int = GATHERED,
 ) -> Iterator[pa.RecordBatch]:
     """Pack charges into rows of PACKED.
@@ -83,7 +84,7 @@ def packed(
         batches: the batches of requests.
         encode: the function that computes the charges.
         slots: the slots of the clients.
-        shards: the number of shards. A shard has all charges of a day, a broker and a shared quota.
+        shards: the shards. All charges of a day, a broker and a shared quota are in one shard.
         gathered: the number of charges at which a worker packs them.
     """
     pending: list[Records] = []
@@ -101,14 +102,14 @@ def packed(
 
 
 def packed_peaks(
-    batches: Iterable[pa.RecordBatch], places: Sequence[int], shards: int
+    batches: Iterable[pa.RecordBatch], places: Sequence[int], shards: Shards
 ) -> Iterator[pa.RecordBatch]:
     """Pack the peaks for each shard into rows that sort before all charges.
 
     Args:
         batches: the batches of ``kernels.peak.PEAKS``.
         places: the days and brokers to replay, as in ``kernels.places``.
-        shards: the number of shards.
+        shards: the shards.
     """
     for batch in batches:
         kinds = map(QUOTA_TYPES.index, batch["quota_type"].to_pylist())
@@ -118,9 +119,10 @@ def packed_peaks(
         hashes = np.array([hash_of(kind, name) for kind, name, _ in peaks], np.int64)
         of_shards: dict[int, set[int]] = {}
         for place in places:
-            shard = shard_of((np.full(hashes.size, place), hashes), shards)
+            shard = shards.of(np.full(hashes.size, place), hashes)
             for at, of_shard in enumerate(shard.tolist()):
-                of_shards.setdefault(of_shard, set()).add(at)
+                for copy in shards.copies_of(of_shard):
+                    of_shards.setdefault(copy, set()).add(at)
         rows = [
             (shard, Names(peaks=[peaks[each] for each in sorted(some)]))
             for shard, some in of_shards.items()
@@ -128,19 +130,20 @@ def packed_peaks(
         yield _batch([(shard, FIRST_MS, names, b"") for shard, names in rows])
 
 
-def _rows(records: Records, met: Met, shards: int) -> pa.RecordBatch:
-    shard = shard_of((records["place"], met.slots.hashes_of(records["slot"])), shards)
+def _rows(records: Records, met: Met, shards: Shards) -> pa.RecordBatch:
+    shard = shards.of(records["place"], met.slots.hashes_of(records["slot"]))
     files = list(met.files)
     number = np.zeros(len(met.slots.slots), np.int32)
     rows = []
-    for at, own in by_shard(records, shard, shards):
+    for at, own in by_shard(records, shard, shards.count):
         is_used = np.zeros(number.size, np.bool_)
         is_used[own["slot"]] = True
         needed = np.flatnonzero(is_used)
         number[needed] = np.arange(needed.size)
         own["slot"] = number[own["slot"]]
         names = Names([met.slots.slots[each] for each in needed.tolist()], files)
-        rows.append((at, int(own["at_ms"].min()), names, own.tobytes()))
+        since_ms, packed_records = int(own["at_ms"].min()), own.tobytes()
+        rows += [(copy, since_ms, names, packed_records) for copy in shards.copies_of(at)]
     return _batch(rows)
 
 

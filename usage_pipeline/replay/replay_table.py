@@ -16,10 +16,10 @@ no list of clients or of their candidates, of which there may be millions.
 Example: alice sends 1,500 bytes at once, and her quota is 100 a second. The row of the scenario
 ``in force`` has a wait of 5,000 ms, and the row "x2" has none.
 
-Source: KIP-13, KIP-124, KIP-599, KIP-936; ``replay.prediction`` is the same for one node.
+Source: KIP-13, KIP-124, KIP-599, KIP-936; ``tests/support/prediction.py`` is the same for one node.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -28,11 +28,12 @@ from pyspark.sql import DataFrame
 
 from usage_pipeline.kernels.places import place_of
 from usage_pipeline.replay.encoder import OF_REQUESTS, mutation_charges, request_charges
-from usage_pipeline.replay.entities import quotas_of
+from usage_pipeline.replay.entities import Quotas, quotas_of
 from usage_pipeline.replay.group import Windows
 from usage_pipeline.replay.packing import IN_ORDER, PACKED, Encode, packed, packed_peaks
 from usage_pipeline.replay.scenarios import IN_FORCE, Scenario
 from usage_pipeline.replay.shard import COMPARED, SUMMED, Comparison, Sweep
+from usage_pipeline.replay.shards import Shards, shards_of
 from usage_pipeline.replay.slots import SlotsOfClients
 from usage_pipeline.runtime.by_workers import Batches
 from usage_pipeline.runtime.shards import by_shard
@@ -79,8 +80,11 @@ def replay(
     Returns:
         Rows of GOLD_REPLAY.
     """
-    rows, shards = _packed(requests, mutations, config)
-    sweep = Sweep(windows, scenarios, 0 if candidates is None else candidates.count)
+    count = 0 if candidates is None else candidates.count
+    quotas = quotas_of(config)
+    shards = shards_of(requests, quotas, len(scenarios) + count)
+    rows = _packed(requests, mutations, quotas, shards)
+    sweep = Sweep(windows, scenarios, count, shards)
     if candidates is not None:
         places = sorted(place_of(*each) for each in requests.days_and_brokers())
         peaks = candidates.peaks.mapInArrow(
@@ -108,28 +112,34 @@ def replay_events(
         Unordered rows of ``shard.COMPARED``, for charges with known amounts. A request waits for
         the longest of its charges' times.
     """
-    rows, shards = _packed(requests, mutations, config)
+    shards = Shards(requests.shards())
+    rows = _packed(requests, mutations, quotas_of(config), shards)
     return _replayed(rows, shards, Comparison(windows).rows, COMPARED)
 
 
 def _packed(
-    requests: Requests, mutations: MutationRequests, config: DataFrame
-) -> tuple[DataFrame, int]:
-    """Return packed charges, and the number of shards."""
-    quotas, sizes, shards = quotas_of(config), mutations.sizes, requests.shards()
+    requests: Requests, mutations: MutationRequests, quotas: Mapping[str, Quotas], shards: Shards
+) -> DataFrame:
+    """Return packed charges."""
+    sizes = mutations.sizes
 
     def pack_with(encode: Encode) -> Callable[[Batches], Batches]:
         return lambda batches: packed(batches, encode, SlotsOfClients(quotas), shards)
 
     rows = requests.mapped(OF_REQUESTS, pack_with(request_charges), PACKED)
     of_topics = pack_with(partial(mutation_charges, sizes=sizes))
-    return rows.unionByName(mutations.rows.mapInArrow(of_topics, PACKED)), shards
+    return rows.unionByName(mutations.rows.mapInArrow(of_topics, PACKED))
 
 
 def _replayed(
-    rows: DataFrame, shards: int, made: Callable[[Batches], Batches], schema: str
+    rows: DataFrame, shards: Shards, made: Callable[[Batches], Batches], schema: str
 ) -> DataFrame:
     """Process packed charges shard by shard, in the order of time."""
-    ordered = by_shard(rows, shards).sortWithinPartitions(*IN_ORDER)
+    if shards.large.size:
+        # No other shard may be in the partition of a large group.
+        rows = rows.repartitionById(shards.count, "shard")
+    else:
+        rows = by_shard(rows, shards.count)
+    ordered = rows.sortWithinPartitions(*IN_ORDER)
     # Spark would count the ``self`` of a method as a parameter.
     return ordered.mapInArrow(lambda batches: made(batches), schema)  # noqa: PLW0108  see above

@@ -25,6 +25,7 @@ from usage_pipeline.replay.columns import Columns, Slots
 from usage_pipeline.replay.group import Asked, Replay, Windows
 from usage_pipeline.replay.packing import NAMES, Names
 from usage_pipeline.replay.scenarios import IN_FORCE, Scenario, sweep
+from usage_pipeline.replay.shards import Shards
 from usage_pipeline.replay.slots import Slot
 from usage_pipeline.runtime.by_workers import Batches
 from usage_pipeline.tables.arrow import schema_of
@@ -32,8 +33,8 @@ from usage_pipeline.tables.schemas import QUOTA_TYPES
 
 MOST_RETAINED: Final = 1 << 20
 """The charges that a worker collects before it replays some: about 300 MB."""
-_US: Final = 1000
-"""Microseconds of a millisecond."""
+_PIECE: Final = 1 << 15
+"""The charges that are replayed at once, so that they stay in the processor's cache."""
 _GROUP: Final = "dt date, broker int, quota_type string, entity string, shared_by string"
 SUMMED: Final = (
     f"{_GROUP}, algorithm string, scenario string, quota double,"
@@ -66,9 +67,12 @@ class _Received:
         files = [self._files.setdefault(each, len(self._files)) for each in names.files]
         if not records.size:
             return records
-        renumbered = _with_files(records, np.array(files, np.int64))
-        renumbered["slot"] = np.array(slots, np.int32)[records["slot"]]
-        return renumbered
+        if files != list(range(len(files))):
+            records = _with_files(records, np.array(files, np.int64))
+        if slots != list(range(len(slots))):
+            records = joined([records])
+            records["slot"] = np.array(slots, np.int32)[records["slot"]]
+        return records
 
     def ordered(self, records: Records) -> tuple[Records, list[str]]:
         """Return the records with files numbered in the order of their names, and the names."""
@@ -107,12 +111,14 @@ class Sweep:
         windows: the windows of quotas.
         scenarios: the scenarios to replay.
         candidates: the number of additional candidates for each group with a peak.
+        shards: the shards, of which each replays some of the scenarios; None if each replays all.
         most_retained: the number of charges at which some are replayed.
     """
 
     windows: Windows
     scenarios: Sequence[Scenario]
     candidates: int = 0
+    shards: Shards | None = None
     most_retained: int = MOST_RETAINED
 
     def rows(self, batches: Batches) -> Batches:
@@ -121,14 +127,14 @@ class Sweep:
         Args:
             batches: rows of PACKED, sorted by ``packing.IN_ORDER``.
         """
-        for shard in _shards(batches):
-            open_shard = _SweptShard(self)
+        for number, shard in _shards(batches):
+            open_shard = _SweptShard(self, number)
             for since_ms, names, records in shard:
                 open_shard.add(since_ms, names, records)
             yield from _table(SUMMED, list(zip(*open_shard.rows(), strict=True))).to_batches()
 
-    def asked(self, kind: int, shared_by: str, received: _Received) -> list[Asked]:
-        """Return the scenarios that may apply to a group."""
+    def asked(self, shard: int, kind: int, shared_by: str, received: _Received) -> list[Asked]:
+        """Return the scenarios that may apply to a group and that a shard replays."""
         quota_type = QUOTA_TYPES[kind]
         asked = [
             Asked(
@@ -144,14 +150,15 @@ class Sweep:
         if self.candidates:
             tried = sweep([(quota_type, shared_by, peak)], self.candidates)
             asked += map(Asked, tried)
-        return asked
+        return asked if self.shards is None else asked[self.shards.scenarios(shard)]
 
 
 class _SweptShard:
     """A shard that is replayed row by row."""
 
-    def __init__(self, swept: Sweep) -> None:
+    def __init__(self, swept: Sweep, shard: int) -> None:
         self._sweep = swept
+        self._shard = shard
         self._received = _Received()
         self._pending: list[Records] = []
         self._size = 0
@@ -206,13 +213,21 @@ class _SweptShard:
         ordered, _ = self._received.ordered(records)
         columns = Columns.sort(ordered, self._received.slots)
         for rows in columns.groups():
-            key = int(columns.place[rows.start]), int(columns.shared[rows.start])
+            first = columns.charges[rows.start]
+            key = int(first["place"]), int(columns.shared[rows.start])
+            pieces = [
+                slice(start, min(start + _PIECE, rows.stop))
+                for start in range(rows.start, rows.stop, _PIECE)
+            ]
             replay = self._open.get(key)
             if replay is None:
-                kind = int(columns.slots.kind[columns.slot[rows.start]])
-                asked = self._sweep.asked(kind, columns.slots.names[key[1]], self._received)
-                replay = Replay(QUOTA_TYPES[kind], self._sweep.windows, asked, is_whole=is_whole)
-            replay.add(columns.group(rows), columns.unknown(rows))
+                kind = int(columns.slots.kind[first["slot"]])
+                shared_by = columns.slots.names[key[1]]
+                asked = self._sweep.asked(self._shard, kind, shared_by, self._received)
+                is_one_part = is_whole and len(pieces) == 1
+                replay = Replay(QUOTA_TYPES[kind], self._sweep.windows, asked, is_whole=is_one_part)
+            for piece in pieces:
+                replay.add(columns.group(piece), columns.unknown(piece))
             yield key, replay
 
 
@@ -228,7 +243,7 @@ class Comparison:
         Args:
             batches: rows of PACKED, sorted by ``packing.IN_ORDER``.
         """
-        for shard in _shards(batches):
+        for _, shard in _shards(batches):
             received = _Received()
             pieces = [received.numbered(names, records) for _, names, records in shard]
             charges, files = received.ordered(joined(pieces))
@@ -241,19 +256,17 @@ class Comparison:
             group = columns.group(rows)
             replay = Replay(group.quota_type, self.windows, [Asked(IN_FORCE)], is_whole=True)
             results.append(replay.results(group))
-            kept.append(columns.order[rows][columns.known[rows]])
+            kept.append(columns.known_charges(rows))
         if not kept:
             return _table(COMPARED, [])
         joint = ChargeResults(*(np.concatenate(each) for each in zip(*results, strict=True)))
-        return _table(COMPARED, _compared(charges[np.concatenate(kept)], joint, files, slots))
+        return _table(COMPARED, _compared(np.concatenate(kept), joint, files, slots))
 
 
-def _shards(batches: Batches) -> Iterator[Iterator[tuple[int, Names, Records]]]:
-    """Yield the rows of each shard; read them before the next shard's."""
-    rows = _rows(batches)
-    for shard, of_shard in groupby(rows, key=itemgetter(0)):
-        del shard
-        yield (row[1:] for row in of_shard)
+def _shards(batches: Batches) -> Iterator[tuple[int, Iterator[tuple[int, Names, Records]]]]:
+    """Yield each shard and its rows; read them before the next shard's."""
+    for shard, rows in groupby(_rows(batches), key=itemgetter(0)):
+        yield shard, (row[1:] for row in rows)
 
 
 def _rows(batches: Batches) -> Iterator[tuple[int, int, Names, Records]]:
@@ -267,15 +280,11 @@ def _rows(batches: Batches) -> Iterator[tuple[int, int, Names, Records]]:
 
 def _summed(key: tuple[int, int], slots: Slots, replay: Replay) -> Iterator[tuple[object, ...]]:
     place, shared = key
-    for each in replay.summed():
+    for whose, sums in replay.summed():
         yield (
             *(day_of(place), broker_of(place), replay.quota_type),
-            *(slots.names[each.whose], slots.names[shared]),
-            *(each.algorithm, each.scenario.name, None if np.isnan(each.last) else each.last),
-            *each.counts,
-            *each.amounts,
-            *(each.peak, each.unknown),
-            [(at_ms * _US, wait_ms) for at_ms, wait_ms in each.moments],
+            *(slots.names[whose], slots.names[shared]),
+            *sums,
         )
 
 
@@ -303,7 +312,7 @@ def _compared(
 
 def _with_files(records: Records, number: Longs) -> Records:
     """Return the records with other file numbers."""
-    renumbered = records.copy()
+    renumbered = joined([records])
     offset = records["line"] & ((1 << LINE_BITS) - 1)
     renumbered["line"] = (number[records["line"] >> LINE_BITS] << LINE_BITS) | offset
     return renumbered

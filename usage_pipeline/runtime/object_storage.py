@@ -13,7 +13,6 @@ object_store 0.13 and in hadoop-aws 3.5 (org.apache.hadoop.fs.s3a.S3AUtils.trans
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
 
 from sidecar.errors import SidecarError
@@ -23,59 +22,49 @@ class ObjectStorageError(SidecarError):
     """A store can't be reached, or refuses access."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Cause:
-    """A cause of failures: a pattern of their texts, and the message for the user."""
-
-    pattern: re.Pattern[str]
-    message: str
-
-
-_CAUSES: Final = tuple(
-    _Cause(re.compile(pattern), message)
-    for pattern, message in (
-        (
-            r"No FileSystem for scheme|\bClass \S+FileSystem not found",
-            "Spark has no file system for this scheme: name the folder of its jars with --jars DIR,"
-            " or use another path",
-        ),
-        (
-            r"NoSuchBucket|NO_SUCH_BUCKET|UnknownStoreException",
-            "there is no such bucket: make it, or correct its name",
-        ),
-        (
-            r"NoAuthWithAWSException|NoAwsCredentials",
-            "there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY,"
-            " or give the machine a role",
-        ),
-        (
-            r"ACCESS_DENIED|AccessDenied|INVALID_ACCESS_KEY_ID|InvalidAccessKeyId"
-            r"|SIGNATURE_DOES_NOT_MATCH|SignatureDoesNotMatch|Status Code: 40[13]",
-            "access was refused: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the machine's"
-            " role, and its permissions to list, read and write there",
-        ),
-        (
-            r"PermanentRedirect|HTTP status 301|Status Code: 301|AWSRedirectException",
-            "the bucket is in another region: set AWS_REGION",
-        ),
-        (
-            r"curlCode: 60|InvalidCertificate|invalid peer certificate",
-            "the store's certificate isn't trusted: set the variable SSL_CERT_FILE to the file of"
-            " the authority that signed it",
-        ),
-        (
-            r"NETWORK_CONNECTION|Unable to execute HTTP request|UnknownHostException"
-            r"|java\.net\.ConnectException|SocketTimeoutException|curlCode",
-            "the store doesn't answer: check AWS_ENDPOINT_URL and the network",
-        ),
-    )
+_CAUSES: Final = (
+    (
+        r"No FileSystem for scheme|\bClass \S+FileSystem not found",
+        "Spark has no file system for this scheme: name the folder of its jars with --jars DIR,"
+        " or use another path",
+    ),
+    (
+        r"NoSuchBucket|NO_SUCH_BUCKET|UnknownStoreException",
+        "there is no such bucket: make it, or correct its name",
+    ),
+    (
+        r"NoAuthWithAWSException|NoAwsCredentials",
+        "there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY,"
+        " or give the machine a role",
+    ),
+    (
+        r"ACCESS_DENIED|AccessDenied|INVALID_ACCESS_KEY_ID|InvalidAccessKeyId"
+        r"|SIGNATURE_DOES_NOT_MATCH|SignatureDoesNotMatch|Status Code: 40[13]",
+        "access was refused: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the machine's"
+        " role, and its permissions to list, read and write there",
+    ),
+    (
+        r"PermanentRedirect|HTTP status 301|Status Code: 301|AWSRedirectException",
+        "the bucket is in another region: set AWS_REGION",
+    ),
+    (
+        r"curlCode: 60|InvalidCertificate|invalid peer certificate",
+        "the store's certificate isn't trusted: set the variable SSL_CERT_FILE to the file of"
+        " the authority that signed it",
+    ),
+    (
+        r"NETWORK_CONNECTION|Unable to execute HTTP request|UnknownHostException"
+        r"|java\.net\.ConnectException|SocketTimeoutException|curlCode",
+        "the store doesn't answer: check AWS_ENDPOINT_URL and the network",
+    ),
 )
+"""Patterns of failures, and the messages for the user."""
 _BUCKET: Final = re.compile(r"\bbucket '([^']+)'|\bs3a://([^/\s:`']+)")
 
 
 def cause_of(text: str) -> str | None:
     """Return what to do about a failure of a store; None if the text has another cause."""
-    return next((cause.message for cause in _CAUSES if cause.pattern.search(text)), None)
+    return next((message for pattern, message in _CAUSES if re.search(pattern, text)), None)
 
 
 @contextmanager

@@ -19,9 +19,8 @@ from typing import Final
 
 import numpy as np
 
-from sidecar.quotas.entities import Entity, QuotaKey
 from sidecar.quotas.rate import QuotaWindow
-from usage_pipeline.replay.prediction import Charge, Prediction, Predictor
+from sidecar.quotas.token_bucket import TokenBucket
 from usage_pipeline.sample.limits import MUTATIONS, Limit
 from usage_pipeline.sample.shapes import topic_id
 
@@ -56,13 +55,10 @@ class Admins:
     _partitions: int = 0
     _topic: int = 0
     _next_ms: int = 0
-    _predictor: Predictor = field(default_factory=lambda: Predictor(QuotaWindow()))
+    _bucket: TokenBucket = field(
+        default_factory=lambda: TokenBucket.over(QuotaWindow(), MUTATIONS, 0)
+    )
     _is_raised: bool = False
-
-    def __post_init__(self) -> None:
-        self._predictor.set_quotas(
-            {Entity(user=USER): {QuotaKey.CONTROLLER_MUTATION.value: MUTATIONS}}
-        )
 
     def lines(self, begin_s: int, end_s: int, rng: np.random.Generator) -> Iterator[AdminLine]:
         """Yield the lines from one second until before another."""
@@ -84,24 +80,15 @@ class Admins:
         name = f"etl-{self._topic:05d}"
         key, count = {0: (_CREATE, 12), 12: (_GROW, 12)}.get(self._partitions, (_DELETE, 24))
         remote_ms = 6.0
-        prediction = self._predictor.charge(
-            Charge(
-                now_ms,
-                QuotaKey.CONTROLLER_MUTATION,
-                USER,
-                _CLIENT,
-                count,
-                strict=True,
-                waited_ms=round(remote_ms),
-            )
-        )
-        request, answer = _about_topic(key, name, prediction)
-        if prediction.accepted:
+        admission = self._bucket.admit(count, now_ms, strict=True)
+        throttle_ms = max(0, admission.throttle_ms - round(remote_ms))
+        request, answer = _about_topic(key, name, is_refused=not admission.accepted)
+        if admission.accepted:
             self._partitions = 0 if key == _DELETE else self._partitions + 12
             self._topic += key == _DELETE
         charged_ms = now_ms + round(remote_ms)
         for forwarded in (True, False):
-            answer["throttleTimeMs"] = prediction.throttle_ms
+            answer["throttleTimeMs"] = throttle_ms
             yield (
                 _line(
                     key,
@@ -112,7 +99,7 @@ class Admins:
                     remote_ms=remote_ms,
                     is_forwarded=forwarded,
                 ),
-                prediction.throttle_ms,
+                throttle_ms,
             )
 
     def _alter(self) -> Iterator[AdminLine]:
@@ -139,9 +126,9 @@ class Admins:
 
 
 def _about_topic(
-    key: int, name: str, prediction: Prediction
+    key: int, name: str, *, is_refused: bool
 ) -> tuple[dict[str, object], dict[str, object]]:
-    error = 0 if prediction.accepted else _REFUSED
+    error = _REFUSED if is_refused else 0
     created_topic = {
         "name": name,
         "errorCode": error,

@@ -69,7 +69,12 @@ class Requests:
             least: the lowest number of shards.
             in_shard: about how many requests a shard has, if they need more shards than that.
         """
-        return max(least, sum(file.written.rows for file in self.files) // in_shard)
+        return max(least, self.count // in_shard)
+
+    @property
+    def count(self) -> int:
+        """The number of rows of the files, some of which may be of other days."""
+        return sum(file.written.rows for file in self.files)
 
     def days_and_brokers(self) -> set[tuple[date, int]]:
         """Return the days on which requests may have been charged, with the brokers' ids."""

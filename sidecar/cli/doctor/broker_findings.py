@@ -218,4 +218,4 @@ def shared(rows: Iterable[tuple[Broker, Finding]]) -> Iterator[Finding]:
     for broker, row in rows:
         alike.setdefault(row, []).append(broker.id)
     for row, ids in alike.items():
-        yield row.of(ids)
+        yield row.about(ids)

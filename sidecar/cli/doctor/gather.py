@@ -199,7 +199,7 @@ async def _relief(settings: Settings, admin: KafkaAdmin) -> Relief | None:
         # It is a finding of its own.
         return None
     mode = "dry-run" if settings.mode == "observe" else settings.relief_mode
-    relief = Relief(mode, [pattern for of in classes for pattern in of.topics])
+    relief = Relief(mode, [pattern for each in classes for pattern in each.topics])
     try:
         found = await _guarded(_declared(topics, classes, relief))
     finally:
@@ -394,7 +394,7 @@ def _volumes(
         if isinstance(reading, Failure):
             continue
         for volume in reading.volumes:
-            place = volume.broker_id, volume.log_dir
+            place = volume.place
             known = [(found[place], by) for found, by in rates if place in found]
             rate, by = max(known, default=(None, ""), key=lambda each: each[0])
             yield Volume(
@@ -411,7 +411,7 @@ def _volumes(
 def _rates_between(first: Observation, last: Observation) -> dict[Place, float]:
     """(broker, log dir) -> the fill rate between two polls."""
     before = {
-        (volume.broker_id, volume.log_dir): (reading.read_at, volume.available_bytes)
+        volume.place: (reading.read_at, volume.available_bytes)
         for reading in first.answers.values()
         if isinstance(reading, Reading)
         for volume in reading.volumes
@@ -421,7 +421,7 @@ def _rates_between(first: Observation, last: Observation) -> dict[Place, float]:
         if isinstance(reading, Failure):
             continue
         for volume in reading.volumes:
-            place = volume.broker_id, volume.log_dir
+            place = volume.place
             if place in before and (seconds := reading.read_at - before[place][0]) > 0:
                 rates[place] = (before[place][1] - volume.available_bytes) / seconds
     return rates
@@ -439,7 +439,7 @@ def _history_rates(settings: Settings) -> dict[Place, float]:
         for seen in reader.observations():
             for reading in seen.answers.values():
                 for volume in reading.volumes if isinstance(reading, Reading) else ():
-                    place = volume.broker_id, volume.log_dir
+                    place = volume.place
                     at, available = begun.get(place, (seen.observed_at, volume.available_bytes))
                     begun.setdefault(place, (at, available))
                     if (seconds := seen.observed_at - at) >= settings.check_interval_s > 0:

@@ -35,7 +35,7 @@ class Finding:
     what: str
     to_do: str = ""
 
-    def of(self, ids: Sequence[int]) -> "Finding":
+    def about(self, ids: Sequence[int]) -> "Finding":
         """The same finding of brokers, whose verbs are written as {have}."""
         text = self.what
         for mark, (one, several) in _VERBS.items():

@@ -25,7 +25,7 @@ from sidecar.request_time.cluster_state import must
 if TYPE_CHECKING:
     # Not at run time: the Kafka client is imported when it is used.
     from sidecar.client_quotas.plan import Found
-    from sidecar.client_quotas.platform import QuotaPlatform
+    from sidecar.client_quotas.platform import KafkaQuotas
 
 _ROUNDS: Final = 5
 _APART_S: Final = 2.0
@@ -73,7 +73,7 @@ def command(kafka: KafkaOptions, *, dry_run: bool, forget: bool, watch_s: float)
         asyncio.run(_restore_once(platform, dry_run))
 
 
-async def _restore_once(platform: "QuotaPlatform", dry_run: bool) -> None:
+async def _restore_once(platform: "KafkaQuotas", dry_run: bool) -> None:
     found = must(await platform.read())
     if not found.kept:
         click.echo("No produce quota is lowered.")
@@ -84,7 +84,7 @@ async def _restore_once(platform: "QuotaPlatform", dry_run: bool) -> None:
         await _restore(platform, found)
 
 
-async def _restore_for_good(platform: "QuotaPlatform", watch_s: float) -> None:
+async def _restore_for_good(platform: "KafkaQuotas", watch_s: float) -> None:
     """Restore until no original comes back for a while.
 
     Raises:
@@ -110,7 +110,7 @@ async def _restore_for_good(platform: "QuotaPlatform", watch_s: float) -> None:
     )
 
 
-async def _restore(platform: "QuotaPlatform", found: "Found") -> None:
+async def _restore(platform: "KafkaQuotas", found: "Found") -> None:
     """Restore all quotas; a quota that can't be restored keeps its record, the only copy."""
     originals = {entity: kept.original for entity, kept in found.kept.items()}
     outcomes = must(await platform.restore(originals))

@@ -15,7 +15,7 @@ from sidecar.request_time.cluster_state import must
 
 if TYPE_CHECKING:
     # Not at run time: the Kafka client is imported when it is used.
-    from sidecar.client_quotas.platform import QuotaPlatform
+    from sidecar.client_quotas.platform import KafkaQuotas
 
 
 @click.command(
@@ -56,7 +56,7 @@ def command(kafka: KafkaOptions, as_json: bool) -> None:
         click.echo("No produce quota is lowered.")
 
 
-def load_platform(kafka: KafkaOptions) -> "QuotaPlatform":
+def load_platform(kafka: KafkaOptions) -> "KafkaQuotas":
     """Return what reads and sets quotas: Aiven's API if the daemon's settings name a service."""
     from sidecar.client_quotas.aiven import aiven_quotas  # noqa: PLC0415 - see above
     from sidecar.client_quotas.platform import KafkaQuotas  # noqa: PLC0415

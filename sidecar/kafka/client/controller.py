@@ -9,7 +9,6 @@ Example: the first of three addresses does not answer. After 5 s the second is t
 
 import asyncio
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from aiokafka.protocol.api import Response
@@ -54,12 +53,7 @@ class Controller:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_exception: object) -> None:
         await self._close()
 
     async def call(self, request: AdminRequest, deadline: float) -> Response | Failure | Unanswered:

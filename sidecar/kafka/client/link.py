@@ -23,6 +23,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Container
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Final
 
 from aiokafka.errors import KafkaConnectionError
@@ -71,10 +72,11 @@ def not_noted(_endpoint: HostPort, _throttle_ms: int) -> None:
     """The default of ``Throttled``."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Link:
     """The connection to one address.
 
-    Args:
+    Attributes:
         endpoint: the broker's address.
         dial: makes a connection to the address.
         clock: steady seconds.
@@ -82,37 +84,24 @@ class Link:
         logged_in: called after each login.
         throttled: called with each answer's throttle time.
         shared_ends: the ends of connections that several addresses lead to; changes.
-
-    Attributes:
         refusal: why the broker refused the current secrets, if it accepted the former ones; "" if
             it accepted the current ones; None if it has not been asked.
     """
 
-    def __init__(
-        self,
-        endpoint: HostPort,
-        dial: Dialler,
-        clock: Callable[[], float],
-        refused: Refused = nothing_to_read,
-        *,
-        logged_in: Callable[[], None] = lambda: None,
-        throttled: Throttled = not_noted,
-        shared_ends: Container[End] = (),
-    ) -> None:
-        self.endpoint = endpoint
-        self.refusal: str | None = None
-        self._refused = refused
-        self._logged_in = logged_in
-        self._throttled = throttled
-        self._shared_ends = shared_ends
-        self._dial = dial
-        self._clock = clock
-        self._dialling = asyncio.Lock()
-        self._connection: GuardedConnection | None = None
-        self._connection_dial: Dialler | None = None
-        self._renew_at = math.inf
-        self._closed = False
-        self._backoff = Backoff()
+    endpoint: HostPort
+    dial: Dialler
+    clock: Callable[[], float]
+    refused: Refused = nothing_to_read
+    logged_in: Callable[[], None] = lambda: None
+    throttled: Throttled = not_noted
+    shared_ends: Container[End] = ()
+    refusal: str | None = field(default=None, init=False)
+    _dialling: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    _connection: GuardedConnection | None = field(default=None, init=False)
+    _connection_dial: Dialler | None = field(default=None, init=False)
+    _renew_at: float = field(default=math.inf, init=False)
+    _closed: bool = field(default=False, init=False)
+    _backoff: Backoff = field(default_factory=Backoff, init=False)
 
     def __repr__(self) -> str:
         return f"Link({self.endpoint}, usable={self.usable})"
@@ -121,9 +110,9 @@ class Link:
     def usable(self) -> bool:
         """Whether a call can use the open connection without making a new one."""
         connection = self._connection
-        if connection is None or self._connection_dial is not self._dial:
+        if connection is None or self._connection_dial is not self.dial:
             return False
-        is_due = self._clock() >= self._renew_at and not connection.owed
+        is_due = self.clock() >= self._renew_at and not connection.owed
         return connection.usable and not is_due
 
     @property
@@ -155,7 +144,7 @@ class Link:
                 lead to one end, the broker there is asked whether it is this one.
             must_show: whether the broker is asked in any case, and has to show its id.
         """
-        refusal = None if self.usable else self._backoff.refusal(self._clock())
+        refusal = None if self.usable else self._backoff.refusal(self.clock())
         if refusal is not None and not await self._has_changed(refusal, deadline):
             return refusal
         name = type(request).__name__
@@ -182,9 +171,9 @@ class Link:
                     self._backoff.succeeded()
                     return answer
         except EXPECTED_ERRORS as error:
-            failure = to_failure(error, str(self.endpoint), doing, self._dial.security.names)
+            failure = to_failure(error, str(self.endpoint), doing, self.dial.security.names)
             if not isinstance(error, UnsupportedError):
-                self._backoff.failed(failure, self._clock(), self._longest_pause_s(failure))
+                self._backoff.failed(failure, self.clock(), self._longest_pause_s(failure))
             return failure
         raise AssertionError("the second call has either returned or raised")
 
@@ -192,7 +181,7 @@ class Link:
         self, connection: GuardedConnection, request: AdminRequest, deadline: float
     ) -> Response:
         answer = await connection.call(request, deadline)
-        self._throttled(self.endpoint, answer.throttle_time_ms)
+        self.throttled(self.endpoint, answer.throttle_time_ms)
         if isinstance(request, DescribeCluster | DescribeClusterId) and not answer.error_code:
             connection.cluster_id = answer.cluster_id or ""
         return answer
@@ -225,10 +214,10 @@ class Link:
         """Why a connection may lead to another broker; None if it does not, or may."""
         if broker_id is None or connection.broker_id == broker_id:
             return None
-        is_shared = connection.end in self._shared_ends and connection.asked_id != broker_id
+        is_shared = connection.end in self.shared_ends and connection.asked_id != broker_id
         if not (must_show or is_shared):
             return None
-        request = DescribeConfigs(BROKER, str(broker_id), ["broker.id"])
+        request = DescribeConfigs(BROKER, [str(broker_id)], ["broker.id"])
         answer = await self._answer(connection, request, deadline)
         connection.asked_id = broker_id
         error_code = answer.results[0][0] if answer.results else INVALID_REQUEST
@@ -249,7 +238,7 @@ class Link:
     def _elsewhere(self, failure: Failure) -> Failure:
         """Closes a connection to a wrong broker, since the address may lead elsewhere again."""
         self._disconnect()
-        self._backoff.failed(failure, self._clock(), LONGEST_PAUSE_S)
+        self._backoff.failed(failure, self.clock(), LONGEST_PAUSE_S)
         return failure
 
     def redial_with(self, dial: Dialler, *, keep: bool = False) -> None:
@@ -259,11 +248,11 @@ class Link:
             dial: makes them.
             keep: whether the open connection stays; otherwise the next call makes a new one.
         """
-        if keep and self._connection_dial is self._dial:
+        if keep and self._connection_dial is self.dial:
             self._connection_dial = dial
-            self._renew_at = self._clock() + RENEW_S
+            self._renew_at = self.clock() + RENEW_S
         self.refusal = None
-        self._dial = dial
+        self.dial = dial
         self._backoff.succeeded()
 
     def close(self) -> asyncio.Future[None] | None:
@@ -283,18 +272,18 @@ class Link:
         return kind_of(error) is FailureKind.CONNECT
 
     def _longest_pause_s(self, failure: Failure) -> float:
-        is_recent = self._clock() <= self._dial.changed_at + _RECENT_S
-        may_end = is_recent and self._dial.may_be_refused(failure.kind)
+        is_recent = self.clock() <= self.dial.changed_at + _RECENT_S
+        may_end = is_recent and self.dial.may_be_refused(failure.kind)
         return INITIAL_PAUSE_S if may_end else LONGEST_PAUSE_S
 
     async def _has_changed(self, refusal: Failure, deadline: float) -> bool:
         """Reads the secrets again after a refusal, and returns whether they have changed."""
-        dial = self._dial
+        dial = self.dial
         if dial.may_be_refused(refusal.kind):
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(deadline):
-                    await self._refused()
-        return self._dial is not dial
+                    await self.refused()
+        return self.dial is not dial
 
     async def _connected(self) -> GuardedConnection:
         if self.usable and self._connection is not None:
@@ -309,23 +298,23 @@ class Link:
             self._connection = connection
             self._connection_dial = dial
             is_former = connection.security is not dial.security
-            self._renew_at = self._clock() + RENEW_S if is_former else math.inf
+            self._renew_at = self.clock() + RENEW_S if is_former else math.inf
             self._check_open()
-            self._logged_in()
+            self.logged_in()
             return connection
 
     async def _dialled(self) -> tuple[Dialler, GuardedConnection]:
         for may_look in (True, False):
             # redial_with may replace the dial meanwhile; then the new connection is not usable.
-            dial = self._dial
+            dial = self.dial
             try:
                 connection = await dial(self.endpoint)
             except EXPECTED_ERRORS as error:
                 if not dial.may_be_refused(kind_of(error)):
                     raise
                 if may_look:
-                    await self._refused()
-                    if self._dial is not dial:
+                    await self.refused()
+                    if self.dial is not dial:
                         # The secrets have changed, so the refusal was of the old ones.
                         continue
                 connection = await dial.again(self.endpoint, error)

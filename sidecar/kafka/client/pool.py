@@ -12,6 +12,7 @@ second late. From then on the second broker is asked first, without a delay.
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Self, TypeVar
 
@@ -59,10 +60,11 @@ def any_cluster() -> None:
     """The default of ``ClusterId``."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Pool:
     """Connections to a cluster, dialled on demand.
 
-    Args:
+    Attributes:
         bootstrap: the configured addresses.
         dial: makes a connection to an address.
         clock: steady seconds.
@@ -70,37 +72,23 @@ class Pool:
         former: follows whether brokers accept only the former credentials.
         throttled: called with each answer's throttle time.
         cluster_id: the id of the only cluster that may answer; None for any.
-
-    Attributes:
         principal: the sidecar's user name in ACLs; "<name>" if only the brokers know it.
     """
 
-    def __init__(
-        self,
-        bootstrap: tuple[HostPort, ...],
-        dial: Dialler,
-        clock: Callable[[], float],
-        refused: Refused = nothing_to_read,
-        *,
-        former: FormerLogins | None = None,
-        throttled: Throttled = not_noted,
-        principal: str = "<name>",
-        cluster_id: ClusterId = any_cluster,
-    ) -> None:
-        self.principal = principal
-        self._bootstrap = bootstrap
-        self._dial = dial
-        self._clock = clock
-        self._refused = refused
-        self._former = former
-        self._throttled = throttled
-        self._cluster_id = cluster_id
-        self._brokers: dict[int, Link] = {}
-        self._bootstrap_links: dict[HostPort, Link] = {}
-        self._answered_last: Link | None = None
-        self._closed = False
-        # Two addresses may be one, as localhost and 127.0.0.1, or two names of a load balancer.
-        self._shared_ends: set[End] = set()
+    bootstrap: tuple[HostPort, ...]
+    dial: Dialler
+    clock: Callable[[], float]
+    refused: Refused = nothing_to_read
+    former: FormerLogins | None = None
+    throttled: Throttled = not_noted
+    principal: str = "<name>"
+    cluster_id: ClusterId = any_cluster
+    _brokers: dict[int, Link] = field(default_factory=dict, init=False)
+    _bootstrap_links: dict[HostPort, Link] = field(default_factory=dict, init=False)
+    _answered_last: Link | None = field(default=None, init=False)
+    _closed: bool = field(default=False, init=False)
+    # Two addresses may be one, as localhost and 127.0.0.1, or two names of a load balancer.
+    _shared_ends: set[End] = field(default_factory=set, init=False)
 
     @classmethod
     def of(
@@ -175,7 +163,7 @@ class Pool:
         return await link.call(
             request,
             deadline,
-            cluster_id=cluster_id or self._cluster_id(),
+            cluster_id=cluster_id or self.cluster_id(),
             broker_id=broker_id,
             must_show=is_doubtful,
         )
@@ -215,7 +203,7 @@ class Pool:
         last = None if others is None else self._answered_last
 
         async def ask(link: Link) -> T | Failure:
-            answer = await link.call(request, deadline, cluster_id=self._cluster_id())
+            answer = await link.call(request, deadline, cluster_id=self.cluster_id())
             if isinstance(answer, Failure):
                 return answer
             self._answered_last = link
@@ -257,12 +245,12 @@ class Pool:
         Raises:
             SettingsError: certificates or credentials can't be read.
         """
-        dial = Dialler.of(admin, self._clock)
+        dial = Dialler.of(admin, self.clock)
 
         def apply() -> None:
-            dial.changed_at = self._clock()
-            self._bootstrap = admin.bootstrap_servers
-            self._dial = dial
+            dial.changed_at = self.clock()
+            self.bootstrap = admin.bootstrap_servers
+            self.dial = dial
             self.principal = _principal(admin)
             for link in self._brokers.values():
                 link.redial_with(dial, keep=not redial)
@@ -287,11 +275,11 @@ class Pool:
     def _link(self, endpoint: HostPort) -> Link:
         link = Link(
             endpoint,
-            self._dial,
-            self._clock,
-            self._refused,
+            self.dial,
+            self.clock,
+            self.refused,
             logged_in=self._logged_in,
-            throttled=self._throttled,
+            throttled=self.throttled,
             shared_ends=self._shared_ends,
         )
         if self._closed:
@@ -302,8 +290,8 @@ class Pool:
         ends = Counter(link.end for link in self._brokers.values())
         self._shared_ends.clear()
         self._shared_ends.update(end for end, links in ends.items() if end and links > 1)
-        if self._former is not None:
-            self._former.note(link.refusal for link in self._links)
+        if self.former is not None:
+            self.former.note(link.refusal for link in self._links)
 
     def _links_in_order(self) -> Iterator[Link]:
         known = list(self._brokers.values())
@@ -313,7 +301,7 @@ class Pool:
         yield from connected
         own = {link.endpoint: link for link in known}
         tried = set(map(id, connected))
-        for endpoint in self._bootstrap:
+        for endpoint in self.bootstrap:
             link = own.get(endpoint) or self._bootstrap_links.get(endpoint)
             if link is None:
                 link = self._bootstrap_links[endpoint] = self._link(endpoint)

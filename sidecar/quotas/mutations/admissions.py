@@ -125,7 +125,7 @@ class MutationAdmissions:
         rate applies from the bucket's last use on, as in Kafka.
         """
         key: str = QuotaKey.CONTROLLER_MUTATION
-        ours = {entity: {key: of[key]} for entity, of in quotas.items() if key in of}
+        ours = {entity: {key: values[key]} for entity, values in quotas.items() if key in values}
         if ours == self._quotas:
             return
         self._quotas = ours
@@ -152,7 +152,8 @@ class MutationAdmissions:
             bucket.quota.admit(amount, now_ms, strict=request.strict) for amount in request.amounts
         )
         bucket.full_ms = now_ms + bucket.quota.throttle_ms(now_ms) + self._span_ms
-        throttle_ms = _throttle_ms(admissions)
+        # After a rejected amount, all others are rejected with the same wait.
+        throttle_ms = admissions[-1].throttle_ms
         if throttle_ms > 0:
             self._make_room(self._muted_until_ms, lambda until_ms: until_ms > now_ms)
             self._muted_until_ms[client] = now_ms + throttle_ms
@@ -173,17 +174,12 @@ class MutationAdmissions:
         self._buckets[resolved.tags] = bucket
         return bucket
 
-    def _make_room(self, used: dict[tuple[str, str], _T], counts: Callable[[_T], bool]) -> None:
-        if len(used) >= self._most:
-            self.dropped += counts(used.pop(next(iter(used))))
+    def _make_room(self, kept: dict[tuple[str, str], _T], counts: Callable[[_T], bool]) -> None:
+        if len(kept) >= self._most:
+            self.dropped += counts(kept.pop(next(iter(kept))))
 
 
 def _maker(algorithm: Algorithm, window: QuotaWindow) -> Callable[[float, int], MutationQuota]:
     if algorithm == "burst-spreading":
         return lambda rate, _now_ms: BurstRate(rate, window)
     return lambda rate, now_ms: TokenBucket.over(window, rate, now_ms)
-
-
-def _throttle_ms(admissions: Sequence[Admission]) -> int:
-    rejected = [admission.throttle_ms for admission in admissions if not admission.accepted]
-    return min(rejected) if rejected else admissions[-1].throttle_ms

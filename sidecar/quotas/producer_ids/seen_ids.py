@@ -27,7 +27,7 @@ Almeida et al., "Scalable Bloom Filters".
 import math
 import operator
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ _BITS_PER_BYTE: Final = 8
 class Noted(Enum):
     """The result of a lookup."""
 
-    NEW = "new"
+    NEW = auto()
     """The id is new, and is remembered now."""
-    KNOWN = "known"
+    KNOWN = auto()
     """The id was seen before, or looks so (at the false-positive rate)."""
-    NO_ROOM = "no room"
+    NO_ROOM = auto()
     """The id is new, and there is no room to remember it."""
 
 

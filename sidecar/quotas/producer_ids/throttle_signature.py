@@ -28,7 +28,7 @@ def signed(percentage: float) -> float:
 
 def is_signed(value: float | None) -> bool:
     """Whether a sidecar set this percentage: its last digits are the signature."""
-    if value is None or not SMALLEST_PERCENTAGE <= value <= LARGEST_PERCENTAGE + 1:
+    if value is None or not SMALLEST_PERCENTAGE <= value <= signed(LARGEST_PERCENTAGE):
         return False
     return abs(value - SIGNATURE - round(value - SIGNATURE, _DECIMALS)) < 1e-9
 

@@ -37,7 +37,7 @@ def test_the_longest_idle_one_makes_room() -> None:
     used, busy, idle, new = (FakeConnection(is_idle) for is_idle in (True, False, True, True))
     for each in (used, busy, idle):
         assert connections.enter(each)
-    connections.used(used)
+    connections.mark_used(used)
     assert connections.enter(new)
     assert [False, False, True, False] == [each.dropped for each in (used, busy, idle, new)]
     assert 3 == len(connections)

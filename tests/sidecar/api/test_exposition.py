@@ -1,6 +1,7 @@
 """Metrics in pieces are what the encoders of prometheus_client write at once."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from sidecar.api.exposition import exposition
+from sidecar.control.metric_source import MetricSource
 from sidecar.metrics.board_collector import build_registry
-from sidecar.metrics.broker_collector import BrokerCollector
+from sidecar.metrics.broker_metrics import broker_metrics
 from tests.sidecar.api.build import FakeSidecar
 from tests.sidecar.throttle.build import reading, whole
 
@@ -63,7 +65,7 @@ async def test_a_scrape_is_of_one_moment() -> None:
     sidecar = FakeSidecar()
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 50})]))
     registry = build_registry(sidecar.board, sidecar.wall)
-    registry.register(BrokerCollector(sidecar.board))
+    registry.register(MetricSource(partial(broker_metrics, sidecar.board)))
     encoder, _ = choose_encoder("")
     before = encoder(registry)
     pieces = exposition(registry, encoder)

@@ -8,6 +8,7 @@ from prometheus_client.exposition import generate_latest
 
 from sidecar.budgets.capability import BudgetCapability
 from sidecar.budgets.file import BudgetFile
+from sidecar.control.metric_source import MetricSource
 from sidecar.throttle.budgets import Owners
 from tests.sidecar.api.build import FakeSidecar
 from tests.sidecar.budgets.build import BUDGETS, Scene
@@ -43,8 +44,7 @@ async def test_an_owner_that_grows_is_full_at_a_time() -> None:
     } == etl
     assert ("web", 10 * MB, None) == (web["owner"], web["used_bytes"], web["full_at"])
     registry = CollectorRegistry()
-    for each in shown.collectors():
-        registry.register(each)
+    registry.register(MetricSource(shown.metrics))
     text = generate_latest(registry).decode()
     assert 'kafka_throttle_budget_used_bytes{owner="etl"} 1e+08' in text
     assert 'kafka_throttle_budget_seconds_to_hard{owner="web"}' not in text

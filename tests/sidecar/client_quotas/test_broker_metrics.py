@@ -196,17 +196,17 @@ async def test_samples_count_after_a_window() -> None:
     for nothing in (None, 0.0):
         exporter.rate = nothing
         await scene.run(30.0)
-        assert (9e6, None) == (scene.rates().of(REST), scene.rates().later(REST))
+        assert (9e6, None) == (scene.rates().rate_of(REST), scene.rates().later(REST))
         assert [0] == scene.metrics.unseen
     exporter.rate = 3e6
     await scene.run(WHOLE_S - 2.0)
-    assert 9e6 == scene.rates().of(REST)
+    assert 9e6 == scene.rates().rate_of(REST)
     await scene.run(4.0)
-    assert (3e6, 3e6) == (scene.rates().of(REST), scene.rates().later(REST))
+    assert (3e6, 3e6) == (scene.rates().rate_of(REST), scene.rates().later(REST))
     assert ((0,), ()) == (scene.rates().by_metrics, scene.rates().by_fill)
     exporter.rate = 1e6
     await scene.run(60.0)
-    assert 3e6 == scene.rates().of(REST)
+    assert 3e6 == scene.rates().rate_of(REST)
 
 
 async def test_a_user_may_write_what_any_client_writes() -> None:
@@ -216,7 +216,7 @@ async def test_a_user_may_write_what_any_client_writes() -> None:
     expected = [(3e6, 3e6), (3e6, 3e6), (9e6, None)]
     found = scene.rates()
     kinds = (REST, Entity("a"), Entity("a", DEFAULT))
-    assert expected == [(found.of(each), found.later(each)) for each in kinds]
+    assert expected == [(found.rate_of(each), found.later(each)) for each in kinds]
 
 
 @VIRTUAL_TIME
@@ -231,12 +231,12 @@ async def test_a_broker_without_metrics_counts_with_its_fill_rate(
     first, second = Exporter(3e6), Exporter(2e6)
     scene = Scene(first, second)
     await scene.run(20.0)
-    assert 3e6 == scene.rates().of(REST)
+    assert 3e6 == scene.rates().rate_of(REST)
     second.error, second.hangs = OSError(111, "Connection refused"), fault == "hangs"
     reads = second.reads
     await scene.run(40.0)
     found = scene.rates()
-    assert (9e6, (0,), (1,)) == (found.of(REST), found.by_metrics, found.by_fill)
+    assert (9e6, (0,), (1,)) == (found.rate_of(REST), found.by_metrics, found.by_fill)
     why = "no answer within 10 s" if fault == "hangs" else "Connection refused"
     assert {1: why} == scene.metrics.failures
     assert 2 == second.reads - reads
@@ -245,9 +245,9 @@ async def test_a_broker_without_metrics_counts_with_its_fill_rate(
     while scene.metrics.failures and scene.clock.now <= until:
         await scene.run(2.0)
     assert {} == scene.metrics.failures
-    assert 9e6 == scene.rates().of(REST)
+    assert 9e6 == scene.rates().rate_of(REST)
     await scene.run(WHOLE_S + 2.0)
-    assert 3e6 == scene.rates().of(REST)
+    assert 3e6 == scene.rates().rate_of(REST)
     text = f"the metrics of broker 1 can't be read (SIDECAR_BROKER_METRICS_URLS): {why}"
     expected = [text, "the metrics of broker 1 can be read again"]
     assert expected == [record.getMessage() for record in caplog.records]
@@ -258,9 +258,9 @@ async def test_an_old_answer_does_not_count() -> None:
     scene = Scene(Exporter(3e6))
     await scene.run(20.0)
     scene.clock.now += FRESH_S
-    assert 3e6 == scene.rates().of(REST)
+    assert 3e6 == scene.rates().rate_of(REST)
     scene.clock.now += 0.1
-    assert 9e6 == scene.rates().of(REST)
+    assert 9e6 == scene.rates().rate_of(REST)
     assert [0] == list(scene.metrics.rates(60.0))
 
 

@@ -8,10 +8,7 @@ from prometheus_client import CollectorRegistry
 from sidecar.client_quotas.capability import ClientQuotaCapability, prepare
 from sidecar.client_quotas.retained import read_kept
 from sidecar.control.board import Board
-from sidecar.control.capability import Services
-from sidecar.control.capability_failures import CapabilityFailures
-from sidecar.control.persistence import Persistence
-from sidecar.control.tokens import Tokens
+from sidecar.control.metric_source import MetricSource
 from sidecar.quotas.entities import Entity
 from sidecar.quotas.kept_originals import Kept
 from sidecar.requestlog.reader import LogReader
@@ -21,6 +18,7 @@ from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.peak import Peak
 from sidecar.throttle.rules import Rules
+from tests.sidecar.control.services import services
 from tests.sidecar.requestlog.lines import line
 from tests.sidecar.throttle.build import FakeClock
 
@@ -29,17 +27,12 @@ UNKNOWN = {"entity": {"tenant": "alice"}, "original": None, "base": 1.0}
 
 
 def capability(board: Board, log: LogReader | None = None, **more: str) -> ClientQuotaCapability:
-    async def persist() -> Persistence:
-        return Persistence.NONE
-
-    tokens, failures = Tokens(None, board.now), CapabilityFailures(["client_quotas"])
-    services = Services(board, lambda _: 0.0, tokens, persist, log, failures)
     environ = {
         "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": "a:9092",
         "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": "10",
         **more,
     }
-    built = prepare(load(environ=environ).settings)(services)
+    built = prepare(load(environ=environ).settings)(services(board, "client_quotas", log))
     assert isinstance(built, ClientQuotaCapability)
     return built
 
@@ -53,8 +46,7 @@ def board(*kept: object) -> Board:
 
 def sample(made: ClientQuotaCapability, name: str, **labels: str) -> float | None:
     registry = CollectorRegistry()
-    for collector in made.collectors():
-        registry.register(collector)
+    registry.register(MetricSource(made.metrics))
     return registry.get_sample_value(f"kafka_throttle_{name}", labels)
 
 

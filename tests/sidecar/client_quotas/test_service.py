@@ -78,7 +78,7 @@ async def test_the_first_quota_of_clients_without_one_is_twice_what_they_write(
         seen.append(whole(clock.now, [reading(1, clock.now, free, total=10**12)]))
         memory = remembering(VolumeLimit(Rules(MinAvailableBytes(10), 300.0), 1.0))(*seen)
         sidecar.throttle.observe(memory)
-    assert 3e6 == sidecar.throttle.rates.of(REST)
+    assert 3e6 == sidecar.throttle.rates.rate_of(REST)
     assert not sidecar.throttle.rates.is_logged
     await sidecar.run(1.0, 8.0)
     await sidecar.settle(0.0)

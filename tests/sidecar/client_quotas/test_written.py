@@ -46,7 +46,7 @@ def test_a_quota_gets_the_most_of_those_that_share_it() -> None:
     found = logged(*lines).rates(SURE + 6.0, 0)
     assert found is not None
     shapes = (Entity("alice"), Entity(client_id=DEFAULT), Entity(DEFAULT, "etl"))
-    assert pytest.approx([5e6, 4e6, 3e6], rel=0.001) == [found.of(each) for each in shapes]
+    assert pytest.approx([5e6, 4e6, 3e6], rel=0.001) == [found.rate_of(each) for each in shapes]
 
 
 def test_a_burst_counts_for_a_quarter_of_an_hour() -> None:

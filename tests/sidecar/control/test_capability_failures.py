@@ -1,17 +1,11 @@
 """A failure of an optional part is logged once, counted, shown, and goes no further."""
 
 import logging
-from collections.abc import Iterable
 from functools import partial
 
 import pytest
-from prometheus_client import CollectorRegistry
-from prometheus_client.metrics_core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
-from sidecar.control.capability_failures import CapabilityFailures, Failing, GuardedCollector
-
-FAILURES = "kafka_throttle_capability_failures_total"
+from sidecar.control.capability_failures import CapabilityFailures, Failing
 
 
 def fails(error: Exception) -> int:
@@ -49,32 +43,3 @@ def test_a_part_that_works_does_not_hide_that_another_fails() -> None:
     failures.call("a", "observation", lambda: None, None)
     failures.call("b", "block", lambda: None, None)
     assert (Failing("a", "block", "ValueError"),) == failures.failing
-
-
-class _Broken(Collector):
-    """Fails when its first metric is passed already."""
-
-    def collect(self) -> Iterable[Metric]:
-        yield GaugeMetricFamily("broken", "never scraped", 1.0)
-        raise RuntimeError("broken")
-
-
-class _Sound(Collector):
-    def collect(self) -> Iterable[Metric]:
-        yield GaugeMetricFamily("sound", "scraped", 1.0)
-
-
-def test_a_collector_that_fails_costs_a_scrape_its_own_metrics_alone() -> None:
-    """The counter exists at zero from the start, and counts each scrape that failed."""
-    failures = CapabilityFailures(["history", "mutations"])
-    registry = CollectorRegistry()
-    registry.register(failures)
-    for name, collector in (("history", _Broken()), ("mutations", _Sound())):
-        registry.register(GuardedCollector(name, collector, failures))
-    assert 0.0 == registry.get_sample_value(FAILURES, {"capability": "history"})
-    before = failures.count("history")
-    assert {"kafka_throttle_capability_failures", "sound"} == {
-        metric.name for metric in registry.collect()
-    }
-    assert before + 1 == failures.count("history")
-    assert 0 == failures.count("mutations")

@@ -51,7 +51,7 @@ class Scene:
 
     async def request(self, *broker_ids: int) -> list[Contents | None]:
         """Takes what is there, then lets the requested brokers be asked."""
-        found = [self.contents.of(broker_id) for broker_id in broker_ids]
+        found = [self.contents.request(broker_id) for broker_id in broker_ids]
         for _ in range(20):
             await asyncio.sleep(0)
         return found

@@ -3,19 +3,20 @@
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
 import pytest
 from fastapi import FastAPI, HTTPException
-from prometheus_client.registry import Collector
+from prometheus_client import CollectorRegistry
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
 from sidecar.control.capability import Block, Build, Capability, Services, Task
 from sidecar.control.capability_failures import CapabilityFailures, Failing
 from sidecar.control.persistence import Persistence
-from sidecar.daemon.capabilities import CAPABILITIES, build_all, prepare_all
+from sidecar.daemon.capabilities import CAPABILITIES, build_all, prepare_all, register_metrics
 from sidecar.daemon.daemon import leave
 from sidecar.errors import SettingsError
 from sidecar.requestlog.line import Line
@@ -56,15 +57,9 @@ class Bad(Capability):
 
         self._fail("routes")
 
-    def collectors(self) -> Iterable[Collector]:
-        capability = self
-
-        class Broken(Collector):
-            def collect(self) -> Iterable[object]:  # type: ignore[override]
-                capability._fail("scrape")
-                return ()
-
-        return (Broken(),)
+    def metrics(self) -> Iterable[Metric]:
+        self._fail("scrape")
+        return ()
 
     def block(self) -> Block | None:
         self._fail("block")
@@ -299,3 +294,34 @@ def test_a_capability_has_one_name() -> None:
 
 async def _persist() -> Persistence:
     return Persistence.NONE
+
+
+class Breaks(Capability):
+    """Fails when its first metric is passed already."""
+
+    name = "history"
+
+    def metrics(self) -> Iterator[Metric]:
+        yield GaugeMetricFamily("broken", "never scraped", 1.0)
+        raise RuntimeError("broken")
+
+
+class Works(Capability):
+    name = "mutations"
+
+    def metrics(self) -> Iterator[Metric]:
+        yield GaugeMetricFamily("sound", "scraped", 1.0)
+
+
+def test_metrics_that_fail_cost_a_scrape_no_others() -> None:
+    """The counter exists at zero from the start, and counts each scrape that failed."""
+    failures = CapabilityFailures(["history", "mutations"])
+    registry = CollectorRegistry()
+    register_metrics(registry, [Breaks(), Works()], failures)
+    assert 0.0 == registry.get_sample_value(METRIC, {"capability": "history"})
+    before = failures.count("history")
+    assert {"kafka_throttle_capability_failures", "sound"} == {
+        metric.name for metric in registry.collect()
+    }
+    assert before + 1 == failures.count("history")
+    assert 0 == failures.count("mutations")

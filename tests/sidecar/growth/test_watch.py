@@ -1,13 +1,15 @@
 """Which brokers are read, and what is then told over HTTP and as metrics."""
 
 import logging
+from functools import partial
 from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
 
+from sidecar.control.metric_source import MetricSource
 from sidecar.growth.capability import GrowthCapability
-from sidecar.growth.metrics import GrowthCollector
+from sidecar.growth.metrics import growth_metrics
 from sidecar.throttle.growth import Kind, Part
 from sidecar.throttle.readers import Report, Reserve
 from tests.sidecar.api.build import FakeSidecar
@@ -46,7 +48,7 @@ async def test_once_a_minute_whoever_asks() -> None:
     await scene.read((95 * MB, {}))
     for scene.clock.now in (10.0, 30.0, 59.0):
         scene.watch.look()
-        scene.contents.of(1)
+        scene.contents.request(1)
     await scene.read()
     assert [1] == scene.asked
 
@@ -135,14 +137,14 @@ async def test_without_brokers() -> None:
     """The route and the metrics exist."""
     sidecar = FakeSidecar()
     assert [] == (await sidecar.get("/v1/growth")).json()["volumes"]
-    assert [0, 0, 0, 0] == [len(metric.samples) for metric in GrowthCollector(None).collect()]
+    assert [0, 0, 0, 0] == [len(metric.samples) for metric in growth_metrics(None)]
 
 
 async def test_the_metrics() -> None:
     """Each part has its size and its growth; there are none once the volume has room."""
     scene = Scene()
     registry = CollectorRegistry()
-    registry.register(GrowthCollector(scene.watch))
+    registry.register(MetricSource(partial(growth_metrics, scene.watch)))
     await scene.read(*GROWS)
     labels = {"broker": "1", "log_dir": "/d", "part": "leader", "topic": "orders"}
 
@@ -169,7 +171,7 @@ async def test_a_plan_that_overfills_a_volume(
     caplog.set_level(logging.INFO, "sidecar.growth.watch")
     scene = Scene(broker_id, **PLAN)
     registry = CollectorRegistry()
-    registry.register(GrowthCollector(scene.watch))
+    registry.register(MetricSource(partial(growth_metrics, scene.watch)))
     sidecar = FakeSidecar(growth=GrowthCapability(scene.watch, lambda steady_s: steady_s))
     text = "Reassignments still bring 55.0 MB to /d of broker 1, which has 40.0 MB left"
     text += " above its limit"

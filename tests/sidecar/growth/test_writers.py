@@ -22,15 +22,15 @@ def test_by_name_and_by_id() -> None:
     writers.count(produce("etl", 300, name="orders"), 100.0)
     writers.count(produce("etl", 300, topicId="ID"), 110.0)
     writers.count(produce("web", 900, topicId="ID"), 110.0)
-    assert {"web": 30.0, "etl": 20.0} == writers.of("orders", "ID", 130.0)
+    assert {"web": 30.0, "etl": 20.0} == writers.writers_to("orders", "ID", 130.0)
 
 
 def test_the_minute_before_counts() -> None:
     """It does until the current minute ends."""
     writers = counting()
     writers.count(produce("etl", 600, name="orders"), 100.0)
-    assert {"etl": 600 / 90} == writers.of("orders", None, 190.0)
-    assert {} == writers.of("orders", None, 220.0)
+    assert {"etl": 600 / 90} == writers.writers_to("orders", None, 190.0)
+    assert {} == writers.writers_to("orders", None, 220.0)
 
 
 def test_a_real_line() -> None:
@@ -38,14 +38,14 @@ def test_a_real_line() -> None:
     writers = counting()
     for line in (*map(read, REAL), parsed_line(0, request={"topicData": 7})):
         writers.count(line, 100.0)
-    assert ["ANONYMOUS"] == list(writers.of("t1", None, 101.0))
+    assert ["ANONYMOUS"] == list(writers.writers_to("t1", None, 101.0))
 
 
 def test_nobody_wants_to_know() -> None:
     """Nothing is decoded or counted."""
     writers = Writers()
     writers.count(produce("etl", 600, name="orders"), 100.0)
-    assert {} == writers.of("orders", None, 101.0)
+    assert {} == writers.writers_to("orders", None, 101.0)
 
 
 def test_bounds() -> None:
@@ -53,5 +53,5 @@ def test_bounds() -> None:
     writers = counting()
     for number in range(MOST_PAIRS + 10):
         writers.count(produce(f"u{number}", number, name="orders"), 100.0)
-    found = writers.of("orders", None, 101.0)
+    found = writers.writers_to("orders", None, 101.0)
     assert [f"u{MOST_PAIRS - each}" for each in range(1, MOST_USERS + 1)] == list(found)

@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry
-
 from sidecar.history import Folder, History
-from sidecar.history.metrics import HistoryCollector
+from sidecar.history.metrics import history_metrics
 from tests.support.scripted import reading, whole
 
 WALL_S = 1_767_600_000.0
@@ -13,11 +11,9 @@ WALL_S = 1_767_600_000.0
 
 
 def reported(history: History | None) -> dict[str, float]:
-    registry = CollectorRegistry()
-    registry.register(HistoryCollector(history))
     return {
         sample.name.removeprefix("kafka_throttle_history_"): sample.value
-        for family in registry.collect()
+        for family in history_metrics(history)
         for sample in family.samples
     }
 

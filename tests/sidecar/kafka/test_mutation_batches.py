@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sidecar.kafka.client.controller import Unanswered
-from sidecar.kafka.mutation_batches import BATCH_TOPICS, CallPolicy, Mutation, MutationBatcher
+from sidecar.kafka.mutation_batches import BATCH_TOPICS, Mutation, MutationBatcher
 from sidecar.kafka.topic_results import Outcome, TopicResult
 from sidecar.quotas.token_bucket import TokenBucket
 from sidecar.volumes import Failure, FailureKind
@@ -86,7 +86,7 @@ def outcomes(results: Sequence[TopicResult]) -> list[Outcome]:
 async def run(
     controller: FakeController, topics: list[str], timeout_s: float = 1.0, *, retry: bool = True
 ) -> Sequence[TopicResult]:
-    return await MutationBatcher(make(), topics, CallPolicy(timeout_s, retry=retry)).run(controller)
+    return await MutationBatcher(make(), topics, timeout_s, retry=retry).run(controller)
 
 
 def all_with(code: int, throttle_time_ms: int = 0) -> Callable[[Sequence[str]], Answer]:
@@ -103,7 +103,7 @@ async def test_what_is_throttled_is_asked_for_again_after_the_wait() -> None:
     """It is the module's example: 12 of 30 are done at once, then one a second, in order."""
     controller = FakeController(rate_of_one())
     reported: list[TopicResult] = []
-    batcher = MutationBatcher(make(), names(30), CallPolicy(60.0, retry=True), reported.append)
+    batcher = MutationBatcher(make(), names(30), 60.0, reported.append, retry=True)
     results = await batcher.run(controller)
     assert [Outcome.DONE] * 30 == outcomes(results)
     assert names(30) == [result.topic for result in reported]
@@ -235,11 +235,11 @@ async def test_a_controller_that_is_never_found_ends_it() -> None:
 async def test_batches_are_full_and_no_fuller(partitions: int, expected: list[int]) -> None:
     """A batch has 50 topics or 2,000 partitions at most; a larger topic goes alone."""
     controller = FakeController()
-    await MutationBatcher(make(partitions), names(70), CallPolicy(1.0, retry=True)).run(controller)
+    await MutationBatcher(make(partitions), names(70), 1.0, retry=True).run(controller)
     assert expected == [len(batch) for _, batch in controller.asked]
 
 
 async def test_a_name_that_comes_twice_is_a_mistake() -> None:
     """Nothing is sent."""
     with pytest.raises(ValueError, match="named twice"):
-        MutationBatcher(make(), ["a", "a"], CallPolicy(1.0, retry=True))
+        MutationBatcher(make(), ["a", "a"], 1.0, retry=True)

@@ -14,10 +14,12 @@ from sidecar.kafka.cluster_messages import (
 from sidecar.kafka.config_messages import (
     BROKER,
     BROKER_LOGGER,
+    TOPIC,
     DescribeConfigs,
     SetConfigs,
 )
 from sidecar.kafka.fed_brokers import MetadataOfTopics
+from sidecar.kafka.log_dir_messages import DescribeSomeTopics
 from sidecar.kafka.producer_messages import (
     AllTopics,
     DescribeProducers,
@@ -30,11 +32,9 @@ from sidecar.kafka.relief_messages import (
     LATEST,
     DeleteRecords,
     DescribeShareOffsets,
-    DescribeTopicConfigs,
     FetchOffsets,
     ListGroups,
     ListOffsets,
-    SizesOf,
 )
 from sidecar.kafka.topic_messages import (
     CreatePartitions,
@@ -76,7 +76,7 @@ REQUESTS: dict[str, tuple[Any, int, dict[str, object]]] = {
     "volumes, v4": (DescribeLogDirs(), 4, {"topics": []}),
     "volumes, v5": (DescribeLogDirs(), 5, {"topics": []}),
     "two configurations of a broker": (
-        DescribeConfigs(BROKER, "3", THREADS),
+        DescribeConfigs(BROKER, ["3"], THREADS),
         4,
         {
             "resources": [
@@ -250,7 +250,7 @@ REQUESTS: dict[str, tuple[Any, int, dict[str, object]]] = {
         {"groups": [{"group_id": "a", "topics": None}]},
     ),
     "a configuration of two topics": (
-        DescribeTopicConfigs(["a", "b"], ["segment.bytes"]),
+        DescribeConfigs(TOPIC, ["a", "b"], ["segment.bytes"]),
         4,
         {
             "resources": [
@@ -266,7 +266,7 @@ REQUESTS: dict[str, tuple[Any, int, dict[str, object]]] = {
         },
     ),
     "sizes of two partitions": (
-        SizesOf([("a", 0), ("a", 2)]),
+        DescribeSomeTopics({"a": [0, 2]}),
         5,
         {"topics": [{"topic": "a", "partitions": (0, 2)}]},
     ),

@@ -1,11 +1,14 @@
 """A board, and what a scrape says of it."""
 
+from functools import partial
+
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from sidecar.control.board import Board
+from sidecar.control.metric_source import MetricSource
 from sidecar.metrics.board_collector import build_registry
-from sidecar.metrics.broker_collector import BrokerCollector
+from sidecar.metrics.broker_metrics import broker_metrics
 from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes
 from sidecar.throttle.rules import Rules
@@ -23,7 +26,7 @@ class Scene:
         factors = with_rules(FACTORS, stop_line=stop_line)
         self.board = Board(Disabled() if disabled else factors, self.clock)
         self.registry = build_registry(self.board, lambda steady_s: steady_s + 1000)
-        self.registry.register(BrokerCollector(self.board))
+        self.registry.register(MetricSource(partial(broker_metrics, self.board)))
 
     def see(self, observation: Observation) -> None:
         self.clock.now = observation.observed_at

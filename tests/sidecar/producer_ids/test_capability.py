@@ -6,10 +6,6 @@ from pathlib import Path
 import pytest
 
 from sidecar.control.board import Board
-from sidecar.control.capability import Services
-from sidecar.control.capability_failures import CapabilityFailures
-from sidecar.control.persistence import Persistence
-from sidecar.control.tokens import Tokens
 from sidecar.kafka.active_producers import ActiveProducers
 from sidecar.kafka.quota_messages import Alteration
 from sidecar.peers.exchange import Peer, Peers
@@ -17,10 +13,11 @@ from sidecar.producer_ids.capability import ProducerIdCapability, _quota_calls
 from sidecar.quotas.entities import DEFAULT, Default
 from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
 from sidecar.requestlog.reader import LogReader
-from sidecar.settings import load
+from sidecar.settings import HostPort, load
 from sidecar.throttle.readers import Report
 from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.api.build import FACTORS
+from tests.sidecar.control.services import services
 from tests.sidecar.kafka.servers import admin, bootstrap, failed
 from tests.sidecar.throttle.build import whole
 from tests.support.fake_broker import FakeCluster
@@ -45,6 +42,15 @@ async def test_only_the_known_cluster_has_its_quotas_read_and_set() -> None:
         assert kafka.quotas == await describe()
 
 
+async def test_certificates_that_can_not_be_read_are_a_failure(tmp_path: Path) -> None:
+    """The next comparison may find them."""
+    tls = {"security_protocol": "SSL", "ssl_truststore_location": tmp_path / "none.pem"}
+    reach = admin(HostPort("127.0.0.1", 1)).model_copy(update=tls)
+    describe, alter = _quota_calls(reach, Board(FACTORS, lambda: 0.0))
+    for answer in (await describe(), await alter([])):
+        assert "none.pem" in failed(answer, FailureKind.AUTHENTICATION)
+
+
 ENVIRON = {
     "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": "127.0.0.1:1",
     "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": "1",
@@ -55,19 +61,8 @@ def capability_of(
     board: Board, environ: dict[str, str], request_log: LogReader | None = None
 ) -> ProducerIdCapability:
     """Without a file of quotas."""
-
-    async def persist() -> Persistence:
-        return Persistence.WRITTEN
-
-    services = Services(
-        board,
-        lambda _: 0.0,
-        Tokens(None, board.now),
-        persist,
-        request_log,
-        CapabilityFailures(["producer_ids"]),
-    )
-    return ProducerIdCapability(load(environ=environ).settings, services, None, None)
+    parts = services(board, "producer_ids", request_log)
+    return ProducerIdCapability(load(environ=environ).settings, parts, None, None)
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,11 @@
 
 import dataclasses
 
-from prometheus_client import CollectorRegistry
-
 from sidecar.control.board import Board
 from sidecar.peers.addresses import Addresses
 from sidecar.peers.exchange import Peers
 from sidecar.producer_ids.active_watch import ActiveIdWatch
-from sidecar.producer_ids.metrics import MOST_USERS, ProducerIdCollector
+from sidecar.producer_ids.metrics import MOST_USERS, id_metrics
 from sidecar.producer_ids.retained import Retained
 from sidecar.producer_ids.service import ProducerIdWatch
 from sidecar.quotas.producer_ids.id_counts import ProducerIdSettings
@@ -33,13 +31,11 @@ def reported(
     active: ActiveIdWatch | None = None,
 ) -> dict[str, float]:
     """Samples without the prefix, with the user where there is one."""
-    registry = CollectorRegistry()
-    registry.register(ProducerIdCollector(watch, peers, active))
     return {
         " ".join((sample.name.removeprefix("kafka_throttle_"), *sample.labels.values())): (
             sample.value
         )
-        for family in registry.collect()
+        for family in id_metrics(watch, peers, active)
         for sample in family.samples
     }
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from sidecar.control.board import Board, PersistedState
-from sidecar.errors import SettingsError
 from sidecar.kafka.quota_messages import Alteration
 from sidecar.producer_ids.request_quotas import RequestQuotaEnforcer
 from sidecar.producer_ids.retained import NAME, Retained
@@ -39,14 +38,14 @@ class FakeKafka:
 
     Attributes:
         quotas: entity -> its quotas.
-        failure: what both are answered with, or raise.
+        failure: what both are answered with.
         refused: users whose quotas are not altered.
         takes_s: how long altering takes.
         log: what was asked.
     """
 
     quotas: dict[Entity, dict[str, float]] = field(default_factory=dict)
-    failure: Failure | Exception | None = None
+    failure: Failure | None = None
     refused: set[str] = field(default_factory=set)
     takes_s: float = 0.0
     log: list[str] = field(default_factory=list)
@@ -54,15 +53,11 @@ class FakeKafka:
     async def describe(self) -> ClientQuotas | Failure:
         self.log.append("describe")
         await asyncio.sleep(0)
-        if isinstance(self.failure, Exception):
-            raise self.failure
         return self.failure or {entity: dict(values) for entity, values in self.quotas.items()}
 
     async def alter(self, alterations: Sequence[Alteration]) -> list[Failure | None] | Failure:
         self.log.append("alter")
         await asyncio.sleep(self.takes_s)
-        if isinstance(self.failure, Exception):
-            raise self.failure
         return self.failure or [self._alter(*each) for each in alterations]
 
     def _alter(
@@ -252,7 +247,7 @@ async def test_certificates_that_are_being_replaced_end_nothing(
     caplog.set_level(logging.INFO)
     one = scene()
     await one.user_throttles.settle()
-    one.kafka.failure = SettingsError(("ca.pem can't be used",))
+    one.kafka.failure = Failure(FailureKind.AUTHENTICATION, "ca.pem can't be used")
     await one.throttled()
     await one.user_throttles.settle()
     one.kafka.failure = None

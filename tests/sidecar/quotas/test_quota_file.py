@@ -35,13 +35,17 @@ def test_printed_quotas_can_be_read(tmp_path: Path) -> None:
         ({"tenants": 3, "capacity_percent": 5}, 0, 5.0),
         ({"tenants": 3, "default_percent": 2}, 0, None),
         ({"tenants": 3, "default_percent": None}, 3, None),
+        ({"default_percent": None}, 0, None),
         ({"capacity_percent": 5, "capacity": {}}, 0, None),
     ],
 )
 def test_records_about_the_plan(
     tmp_path: Path, records: dict[str, object], tenants: int, capacity_percent: float | None
 ) -> None:
-    """Tenants share a default that was not given; a capacity that brokers reported is left out."""
+    """Tenants share a default that was not given; a capacity that brokers reported is left out.
+
+    A file without a number of tenants has none.
+    """
     path = file_of(tmp_path, json.dumps({"quotas": [], **records}))
     assert PlanFile({}, tenants, capacity_percent) == read_plan_file(path)
 
@@ -64,12 +68,13 @@ def test_records_about_the_plan(
     ],
 )
 def test_files_that_are_no_quotas(tmp_path: Path, text: str) -> None:
-    """The message names the file and the command that prints such files."""
+    """The message names the file and the command that prints such files, and says what is wrong."""
     path = file_of(tmp_path, text)
     with pytest.raises(SettingsError) as raised:
         read_plan_file(path)
     (message,) = raised.value.problems
     assert message.startswith(f'{path} is not what "quotas plan --json" or ')
+    assert not message.endswith(": None")
 
 
 def test_an_entity_that_is_in_it_twice(tmp_path: Path) -> None:

@@ -7,16 +7,14 @@ import pytest
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
-from sidecar.control.capability import Services
-from sidecar.control.capability_failures import CapabilityFailures
-from sidecar.control.persistence import Persistence
-from sidecar.control.tokens import Tokens
+from sidecar.control.metric_source import MetricSource
 from sidecar.errors import SettingsError
 from sidecar.relief.capability import ReliefCapability, prepare
 from sidecar.relief.classes_file import ClassesFile
 from sidecar.relief.service import Relief
 from sidecar.settings import load
 from sidecar.throttle.relief import ReliefClass
+from tests.sidecar.control.services import services
 from tests.sidecar.relief.scripted import Sidecar, run, started
 
 FILE = """
@@ -62,17 +60,6 @@ def test_a_file_that_cant_be_used(tmp_path: Path, text: str, problem: str) -> No
     assert problem in str(raised.value)
 
 
-def services(sidecar: Sidecar) -> Services:
-    """Those of a sidecar of the cluster in memory."""
-
-    async def persist() -> Persistence:
-        return Persistence.NONE
-
-    board = sidecar.board
-    failures = CapabilityFailures(["relief"])
-    return Services(board, lambda _: 0.0, Tokens(None, board.now), persist, None, failures)
-
-
 def built(sidecar: Sidecar, **more: str) -> ReliefCapability:
     """The capability by these settings."""
     environ = {
@@ -80,15 +67,14 @@ def built(sidecar: Sidecar, **more: str) -> ReliefCapability:
         "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": "10",
         **more,
     }
-    capability = prepare(load(environ=environ).settings)(services(sidecar))
+    capability = prepare(load(environ=environ).settings)(services(sidecar.board, "relief"))
     assert isinstance(capability, ReliefCapability)
     return capability
 
 
 def sample(capability: ReliefCapability, name: str) -> float | None:
     registry = CollectorRegistry()
-    for collector in capability.collectors():
-        registry.register(collector)
+    registry.register(MetricSource(capability.metrics))
     return registry.get_sample_value(f"kafka_throttle_relief_{name}")
 
 

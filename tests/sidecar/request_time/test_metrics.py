@@ -1,11 +1,13 @@
 """The metrics of the request log."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry
 
-from sidecar.request_time.metrics import RequestLogCollector
+from sidecar.control.metric_source import MetricSource
+from sidecar.request_time.metrics import request_log_metrics
 from sidecar.requestlog.line import parse
 from sidecar.requestlog.reader import LogReader
 from sidecar.requestlog.rejected import RejectedKind
@@ -20,7 +22,7 @@ def test_what_is_read_is_reported(*, is_read: bool) -> None:
     log.usage.record(parse(b"garbage"))
     log.behind = 7
     registry = CollectorRegistry()
-    registry.register(RequestLogCollector(log if is_read else None))
+    registry.register(MetricSource(partial(request_log_metrics, log if is_read else None)))
     expected = {**dict.fromkeys(NAMES, 0), "behind_bytes": 7}
     for name, value in expected.items():
         found = registry.get_sample_value(f"kafka_throttle_request_log_{name}")

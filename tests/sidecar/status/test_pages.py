@@ -334,7 +334,7 @@ async def test_topics_and_their_commands() -> None:
     first = await sidecar.get("/")
     assert "The broker is being read, since this page is open." in first.text
     assert "data-asking" in first.text
-    await until(lambda: contents.of(1) is not None)
+    await until(lambda: contents.request(1) is not None)
     response = await sidecar.get("/")
     task.cancel()
     words = Outline(response.text).words
@@ -359,7 +359,7 @@ async def test_commands_for_strimzi() -> None:
     contents = sidecar.contents
     assert contents is not None
     task = asyncio.create_task(contents.run())
-    await until(lambda: contents.of(1) is not None)
+    await until(lambda: contents.request(1) is not None)
     page = await outline(sidecar)
     task.cancel()
     places = [

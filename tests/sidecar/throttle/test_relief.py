@@ -12,8 +12,8 @@ from sidecar.throttle.relief import (
     ReliefClass,
     Room,
     View,
-    allowed,
     class_of,
+    deletable_to,
     plan,
 )
 
@@ -58,7 +58,7 @@ def test_the_lowest_bound_holds(
     of: ReliefClass, more: dict[str, Any], unknown: str, expected: int, why: str
 ) -> None:
     """Floors, groups, and what is not known."""
-    offset, reason = allowed(partition(**more), of, unknown)
+    offset, reason = deletable_to(partition(**more), of, unknown)
     assert expected == offset
     assert why in reason
 

@@ -16,10 +16,6 @@ import pytest
 
 from kafka_lab.ports import Ports
 from sidecar.control.board import Board
-from sidecar.control.capability import Services
-from sidecar.control.capability_failures import CapabilityFailures
-from sidecar.control.persistence import Persistence
-from sidecar.control.tokens import Tokens
 from sidecar.errors import SettingsError
 from sidecar.settings import Settings, load, secret_files
 from sidecar.settings.values import WebhookFormat
@@ -28,6 +24,7 @@ from sidecar.throttle.rules import Rules
 from sidecar.webhook.capability import WebhookCapability, prepare
 from sidecar.webhook.messages import Facts, State, message, signature
 from sidecar.webhook.sender import MOST_ATTEMPTS, Hook, NotAllowedError, Sender
+from tests.sidecar.control.services import services
 from tests.support.raw_server import raw_server
 from tests.support.scripted import LIMIT, reading, whole
 from tests.support.waiting import SEEN_S, seen
@@ -234,18 +231,8 @@ def webhook(
 
 
 def built(settings: Settings, board: Board, epoch_s: float = 1_700_000_000.0) -> WebhookCapability:
-    async def persist() -> Persistence:
-        return Persistence.NONE
-
-    services = Services(
-        board,
-        lambda at: at + epoch_s,
-        Tokens(None, lambda: 0.0),
-        persist,
-        None,
-        CapabilityFailures(["webhook"]),
-    )
-    capability = prepare(settings)(services)
+    parts = services(board, "webhook", wall=lambda at: at + epoch_s)
+    capability = prepare(settings)(parts)
     assert isinstance(capability, WebhookCapability)
     return capability
 

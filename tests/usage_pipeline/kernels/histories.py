@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from sidecar.quotas.entities import Entity, QuotaKey
 from sidecar.quotas.rate import QuotaWindow
+from tests.support.prediction import Charge, MakeQuota, Prediction, Predictor
 from usage_pipeline.kernels.values import ChargeResults, Charges, Doubles, Rates
-from usage_pipeline.replay.prediction import Charge, MakeQuota, Prediction, Predictor
 
 ETL: Final = Entity(client_id="etl")
 OTHER: Final = Entity(client_id="other")

@@ -11,8 +11,8 @@ from sidecar.requestlog.mutation_counts import TopicSizes
 from sidecar.requestlog.request_detail import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 from tests.sidecar.requestlog.lines import BY_HAND, parsed_line, read, topics_line
 from tests.support.charges import charges
+from tests.support.prediction import Charge
 from usage_pipeline.kernels.charge_times import charged_at_ms
-from usage_pipeline.replay.prediction import Charge
 
 WRITER, TELEMETRY, CONSUMER, _, CREATED, GROWN, DELETED, ALTERED = map(read, BY_HAND)
 TEN_OCLOCK_MS = 1_795_168_800_000

@@ -17,6 +17,6 @@ def test_a_slot_of_a_broker_has_its_last_second() -> None:
     schema = pa.schema([("broker", pa.int32()), ("window_start", pa.timestamp("us", "UTC"))])
     batch = pa.RecordBatch.from_pylist(rows, schema=schema)
     [found] = covered([batch.slice(0, 0), batch])
-    assert [(1, 0, 599), (1, 1, 600), (2, 1, 700)] == [
+    assert [(1, 0, 599), (1, 1, 600), (2, 1, 700)] == sorted(
         tuple(row.values()) for row in found.to_pylist()
-    ]
+    )

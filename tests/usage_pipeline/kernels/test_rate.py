@@ -7,6 +7,7 @@ from hypothesis import example, given
 
 from sidecar.quotas.entities import QuotaKey
 from sidecar.quotas.rate import QuotaWindow
+from tests.support.prediction import Prediction
 from tests.usage_pipeline.kernels.histories import (
     CUTS,
     Event,
@@ -17,10 +18,9 @@ from tests.usage_pipeline.kernels.histories import (
     predicted,
     windows,
 )
-from usage_pipeline.kernels.rate import Samples, fetch_rates, rates
+from usage_pipeline.kernels.rate import Samples, rates
 from usage_pipeline.kernels.values import Doubles, Longs, Rates, Span
 from usage_pipeline.kernels.wait import LONG_MAX, is_limit, waits
-from usage_pipeline.replay.prediction import Prediction
 
 BACK_68_YEARS: Final = [Event(at_ms, 9.0, False, True, 1.0) for at_ms in (2**31 * 1000, 0, 0)]
 FETCHES: Final = [Event(0, amount, False, True, 100.0) for amount in (900.0, 200.0, 50.0)]
@@ -50,11 +50,10 @@ def test_rates_and_waits_are_the_daemons(
     """They agree to the last bit at any times; request time is bounded by the window."""
     charges, limit = arrays(events)
     seen = Rates.none(limit.size)
-    is_throttled = (limit > 0) & (limit < float("inf"))
     span = Span(window.samples, window.window_ms)
     samples = Samples.none(span)
     for rows in parts(limit.size, cut):
-        rates(part(charges, rows), is_throttled[rows], span, samples, part(seen, rows))
+        rates(part(charges, rows), limit[rows], False, span, samples, part(seen, rows))
     most_ms = window.window_ms if key is QuotaKey.REQUEST else LONG_MAX
     assert expected(predicted(events, key, window)) == compiled(seen, limit, most_ms)
 
@@ -70,5 +69,5 @@ def test_a_throttled_fetch_is_taken_back(
     span = Span(window.samples, window.window_ms)
     samples = Samples.none(span)
     for rows in parts(limit.size, cut):
-        fetch_rates(part(charges, rows), limit[rows], span, samples, part(seen, rows))
+        rates(part(charges, rows), limit[rows], True, span, samples, part(seen, rows))
     assert expected(predicted(events, QuotaKey.FETCH, window)) == compiled(seen, limit, LONG_MAX)

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from usage_pipeline.kernels.tally import Sums, Tallied, note_wait, tally
-from usage_pipeline.kernels.values import ChargeResults
+from usage_pipeline.kernels.tally import Sums, note_wait, tally
+from usage_pipeline.kernels.values import ChargeResults, Charges, Doubles
 from usage_pipeline.kernels.wait import LONG_MAX
 
 
@@ -16,14 +16,19 @@ def charge_results(*used: float) -> ChargeResults:
     return found
 
 
+def charges(amount: Doubles) -> Charges:
+    """Returns charges of these amounts, a millisecond apart."""
+    return Charges.none(amount.size)._replace(at_ms=np.arange(amount.size), amount=amount)
+
+
 def test_near_and_over_are_counted() -> None:
     """Of rates of 70, 80, 100 and 150 at 100, 3 are near and 1 is over, or 2 where 100 is over."""
     for over_at, over in ((False, 1), (True, 2)):
         sums = Sums.none(1)
         seen = charge_results(70, 80, 100, 150)
         seen.wait_ms[3] = 7
-        charges = Tallied(np.zeros(4, np.int64), np.full(4, 5.0), np.full(4, 100.0), np.arange(4))
-        tally(charges, seen, over_at, sums)
+        of_five = charges(np.full(4, 5.0))
+        tally(np.zeros(4, np.int64), of_five, np.full(4, 100.0), seen, over_at, sums)
         assert [4, 1, 7, 7, 3, over] == list(sums.counts[0])
         assert (150.0, 100.0) == (sums.peaks[0], sums.last[0])
         assert [20.0, 5.0] == list(sums.amounts[0])
@@ -38,7 +43,7 @@ def test_entities_are_summed_apart_and_endless_waits_stay_so() -> None:
     limit = np.array([5.0, 5.0, 6.0, math.nan])
     sums = Sums.none(2)
     amount = np.array([1.0, 2.0, 4.0, 8.0])
-    tally(Tallied(np.array([0, 0, 1, 1]), amount, limit, np.arange(4)), seen, False, sums)
+    tally(np.array([0, 0, 1, 1]), charges(amount), limit, seen, False, sums)
     assert [[2, 2, LONG_MAX, LONG_MAX, 0, 0], [2, 1, 0, 0, 0, 0]] == sums.counts.tolist()
     assert [[3.0, 3.0], [12.0, 4.0]] == sums.amounts.tolist()
     assert [2.0, 4.0] == list(sums.peaks)

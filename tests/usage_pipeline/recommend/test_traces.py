@@ -16,6 +16,8 @@ from usage_pipeline.recommend.recommendation_table import gold_recommendation
 from usage_pipeline.recommend.terms import Terms
 from usage_pipeline.replay.group import Asked, Group, Replay, Windows
 from usage_pipeline.replay.scenarios import IN_FORCE, sweep
+from usage_pipeline.replay.shard import SUMMED
+from usage_pipeline.tables.arrow import schema_of
 from usage_pipeline.tables.schemas import GOLD_REPLAY, SILVER_QUOTA_CONFIG
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
@@ -25,6 +27,8 @@ DAY_S: Final = 86_400
 STEP_S: Final = 5
 """Between two requests of a steady tenant: a job's are then less than a hundredth of all."""
 MB: Final = 1_000_000
+SUMS: Final = schema_of(SUMMED).names[schema_of(SUMMED).names.index("algorithm") :]
+"""The columns of ``Replay.summed``."""
 
 Trace = Sequence[tuple[int, int]]
 """The seconds since START and the bytes of each request."""
@@ -145,29 +149,13 @@ def replayed(day: date, requests: Trace, peak: float) -> Iterator[dict[str, Any]
     zeros = np.zeros(size, np.int64)
     group = Group("produce", charges, np.full(size, np.nan), zeros, zeros, zeros)
     replay.add(group, np.zeros(0, np.int64))
-    for each in replay.summed():
-        events, throttled, total_ms, longest_ms, near, over = each.counts
-        yield {
-            "dt": day,
-            "quota_type": "produce",
-            "algorithm": each.algorithm,
-            "scenario": each.scenario.name,
-            "quota": None if np.isnan(each.last) else each.last,
-            "events": events,
-            "throttled": throttled,
-            "throttle_ms_total": total_ms,
-            "throttle_ms_max": longest_ms,
-            "amount": each.amounts[0],
-            "throttled_amount": each.amounts[1],
-            "near": near,
-            "over": over,
-            "peak_rate": each.peak,
-            "unknown": each.unknown,
-            "worst": [
-                {"at": datetime.fromtimestamp(at_ms / 1000, UTC), "throttle_ms": wait_ms}
-                for at_ms, wait_ms in each.moments
-            ],
-        }
+    for _, sums in replay.summed():
+        row: dict[str, Any] = dict(zip(SUMS, sums, strict=True))
+        worst = [
+            {"at": datetime.fromtimestamp(at_us / 1e6, UTC), "throttle_ms": wait_ms}
+            for at_us, wait_ms in row["worst"]
+        ]
+        yield {**row, "dt": day, "quota_type": "produce", "worst": worst}
 
 
 def recommended(

@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sidecar.quotas.entities import DEFAULT, Entity, Name, resolve
+from tests.support.prediction import _shaped, _shapes
 from tests.usage_pipeline.build import frame_of
 from usage_pipeline.replay.entities import EVER, Quota, Quotas, quotas_of
-from usage_pipeline.replay.prediction import _shaped, _shapes
 from usage_pipeline.silver.quota_config import snapshot_rows
 from usage_pipeline.tables.schemas import SILVER_QUOTA_CONFIG
 from usage_pipeline.usage.quota_types import KEYS
@@ -72,19 +72,13 @@ def test_quotas_are_those_that_the_daemon_resolves(spark: SparkSession) -> None:
                 }
             )
     config = frame_of(spark, SILVER_QUOTA_CONFIG, *rows)
-    clients = list(itertools.product(quota_types, USERS, CLIENTS))
     quotas_by_type = quotas_of(config)
-    found = [each for kind, *client in clients for each in quotas_by_type[kind].of_client(*client)]
     start_ms = int(START.timestamp()) * 1000
-    for quota_type, user, client in clients:
+    for quota_type, user, client in itertools.product(quota_types, USERS, CLIENTS):
+        found = list(quotas_by_type[quota_type].of_client(user, client))
         for second, quotas in enumerate(states[quota_type]):
             now_ms = start_ms + second * 1000 - 1
-            (one,) = [
-                each
-                for each in found
-                if (each.quota_type, each.user, each.client_id) == (quota_type, user, client)
-                and each.from_ms <= now_ms < each.to_ms
-            ]
+            (one,) = [each for each in found if each.from_ms <= now_ms < each.to_ms]
             expected = expect(quotas, KEYS[quota_type], user, client)
             assert expected == (one.counts, one.entity, one.shared_by, one.limit)
 

@@ -13,6 +13,7 @@ from usage_pipeline.replay import slots as remembered
 from usage_pipeline.replay.encoder import request_charges
 from usage_pipeline.replay.entities import EVER, Quota, Quotas
 from usage_pipeline.replay.packing import NAMES, packed, packed_peaks
+from usage_pipeline.replay.shards import Shards
 from usage_pipeline.replay.slots import SlotsOfClients
 from usage_pipeline.tables.schemas import QUOTA_TYPES
 
@@ -28,7 +29,7 @@ def produced(user: str, *places: int, file: str = "a.log") -> pa.RecordBatch:
 def rows(*batches: pa.RecordBatch, shards: int = 1, gathered: int = 1 << 20) -> list[Any]:
     """Returns the rows of PACKED: shard, from when on, and who was charged for which line."""
     found = []
-    for batch in packed(batches, request_charges, SlotsOfClients(QUOTAS), shards, gathered):
+    for batch in packed(batches, request_charges, SlotsOfClients(QUOTAS), Shards(shards), gathered):
         for row in batch.to_pylist():
             names = NAMES.decode(row["names"])
             records = np.frombuffer(row["records"], CHARGE)
@@ -71,7 +72,7 @@ def test_those_who_share_are_in_one_shard() -> None:
         {"quota_type": ["produce"] * 50, "shared_by": list(of_one), "peak": [1.0] * 50}
     )
     place = int(np.frombuffer(_records(batches[0]), CHARGE)["place"][0])
-    (found,) = packed_peaks([peaks], [place], 8)
+    (found,) = packed_peaks([peaks], [place], Shards(8))
     assert of_one == {
         name: row["shard"]
         for row in found.to_pylist()
@@ -80,7 +81,7 @@ def test_those_who_share_are_in_one_shard() -> None:
 
 
 def _records(batch: pa.RecordBatch) -> bytes:
-    (found,) = packed([batch], request_charges, SlotsOfClients(QUOTAS), 1)
+    (found,) = packed([batch], request_charges, SlotsOfClients(QUOTAS), Shards(1))
     records: bytes = found["records"][0].as_py()
     return records
 
@@ -91,7 +92,7 @@ def test_a_million_clients_are_not_remembered(monkeypatch: pytest.MonkeyPatch) -
     batches = [produced(f"user{number % 7}", number) for number in range(40)]
     slots = SlotsOfClients(QUOTAS)
     most = 0
-    for batch in packed(batches, request_charges, slots, 1, 4):
+    for batch in packed(batches, request_charges, slots, Shards(1), 4):
         most = max(most, len(slots.slots))
         assert batch.num_rows
     assert 7 > most

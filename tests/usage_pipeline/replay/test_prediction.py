@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sidecar.quotas.entities import DEFAULT, Entity, QuotaKey, Resolved
 from sidecar.quotas.mutations.burst_rate import BurstRate
 from sidecar.quotas.rate import QuotaWindow
-from usage_pipeline.replay.prediction import Charge, Prediction, Predictor
+from tests.support.prediction import Charge, Prediction, Predictor
 from usage_pipeline.replay.rate_quota import RateQuota
 
 ETL = Entity(client_id="etl")

@@ -14,12 +14,12 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity, QuotaKey
 from sidecar.quotas.producer_ids.id_counts import ProducerIds, ProducerIdSettings
 from sidecar.quotas.rate import QuotaWindow
+from tests.support.prediction import Charge, Prediction, Predictor
 from tests.usage_pipeline.build import files_of
 from tests.usage_pipeline.silver_tables import row
 from usage_pipeline.kernels.values import Span
 from usage_pipeline.replay.group import Windows
-from usage_pipeline.replay.prediction import Charge, Prediction, Predictor
-from usage_pipeline.replay.replay_table import replay, replay_events
+from usage_pipeline.replay.replay_table import Candidates, replay, replay_events
 from usage_pipeline.replay.request_percentage import percent
 from usage_pipeline.replay.scenarios import IN_FORCE, Scenario
 from usage_pipeline.silver.dim_topic import dim_topic
@@ -247,6 +247,35 @@ def test_scenarios_are_what_the_daemon_predicts_with_these_quotas(
     flat = {entity: {KEYS[kind]: 200.0 for kind in LIMITS} for entity in (ALICE, ANY)}
     for name, in_force in (("in force", quotas), ("x2", doubled), ("=200", flat)):
         assert sums(predictions(rows, [(0, in_force)])) == replayed_sums(found, name)
+
+
+def test_large_groups_have_the_same_rows_in_shards_of_their_own(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of every kind with bytes or time, for the quotas in force, others and candidates."""
+    inputs = *charged(spark, tmp_path, made_up(random.Random(4), 2500)), config(spark, CHANGING)
+    scenarios = [IN_FORCE, *(Scenario(f"x{factor}", factor=factor) for factor in range(2, 7))]
+    peaks = spark.createDataFrame(
+        [("produce", "client-id=etl", 900.0), ("fetch", "client-id=etl", 900.0)],
+        "quota_type string, shared_by string, peak double",
+    )
+
+    def replayed() -> list[Row]:
+        rows = replay(*inputs, scenarios, candidates=Candidates(peaks, 3)).collect()
+        return sorted(rows, key=str)
+
+    together = replayed()
+    partitions: list[int] = []
+    by_id = DataFrame.repartitionById
+
+    def noted(self: DataFrame, shards: int, shard: str) -> DataFrame:
+        partitions.append(shards)
+        return by_id(self, shards, shard)
+
+    monkeypatch.setattr(type(peaks), "repartitionById", noted)
+    monkeypatch.setattr("usage_pipeline.replay.shards._LEAST_LARGE", 100)
+    assert together == replayed()
+    assert 64 < partitions[0]
 
 
 def test_a_candidate_is_for_its_entity_alone(spark: SparkSession, tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ from usage_pipeline.replay.group import Windows
 from usage_pipeline.replay.packing import IN_ORDER, Names, packed_peaks
 from usage_pipeline.replay.scenarios import IN_FORCE, Scenario
 from usage_pipeline.replay.shard import Comparison, Sweep
-from usage_pipeline.replay.slots import Slot
+from usage_pipeline.replay.shards import Shards
+from usage_pipeline.replay.slots import Slot, hash_of
 from usage_pipeline.tables.schemas import QUOTA_TYPES
 
 ALICE = Slot(0, "user=alice", "user=alice", 100.0, counts=True)
@@ -116,7 +117,7 @@ def test_candidates_go_up_to_the_peak() -> None:
     )
     rows = swept(
         Sweep(Windows(), (IN_FORCE,), 3),
-        *packed_peaks([peaks], [PLACE | 7, PLACE | 8], 1),
+        *packed_peaks([peaks], [PLACE | 7, PLACE | 8], Shards(1)),
         row(charges((7, 0, 1500.0), (8, 0, 1500.0), slot=[0, 1]), Names([ALICE, bob], ["a.log"])),
     )
     assert [("user=alice", each) for each in ("=2020", "=21", "=441", "=96.2", "in force")] == [
@@ -191,6 +192,45 @@ def test_a_group_that_comes_in_parts_is_replayed_as_at_once(seed: int) -> None:
     assert sum(each["throttled"] for each in at_once) > 100
     for most in (1, 150, 700):
         assert at_once == swept(Sweep(WINDOWS, TRIED, most_retained=most), *batches)
+
+
+@pytest.mark.parametrize("copies", [1, 3, 20])
+def test_a_large_group_is_replayed_in_its_own_shards_as_with_others(copies: int) -> None:
+    """Groups of each kind; a row is as in one shard, to the last bit, and is there once."""
+    batches = made_up(random.Random(7), 12, 100)
+    place = np.full(len(QUOTA_TYPES), PLACE | 7)
+    hashes = np.array([hash_of(kind, "user=alice") for kind in range(place.size)], np.int64)
+    keys = charge.key_of((place, hashes)).view(np.int64).tolist()
+    shards = Shards.apart(2, dict.fromkeys(keys, 30 * copies), 10, 1000)
+    apart = list(map(in_shards, batches, [shards] * len(batches)))
+    assert 2 + copies * place.size == len({row["shard"] for b in apart for row in b.to_pylist()})
+    together = swept(Sweep(WINDOWS, TRIED), *batches)
+    assert together == swept(Sweep(WINDOWS, TRIED, shards=shards), *apart)
+    assert together == swept(Sweep(WINDOWS, TRIED, shards=shards, most_retained=100), *apart)
+
+
+def in_shards(batch: pa.RecordBatch, shards: Shards) -> pa.RecordBatch:
+    """Returns the charges of a row of PACKED as workers pack them for these shards."""
+    (packed_row,) = batch.to_pylist()
+    names = packing.NAMES.decode(packed_row["names"])
+    records = np.frombuffer(packed_row["records"], CHARGE)
+    of_slots = np.array([hash_of(each.kind, each.shared_by) for each in names.slots], np.int64)
+    shard = shards.of(records["place"], of_slots[records["slot"]])
+    return packing._batch(
+        [
+            (copy, int(own["at_ms"].min()), names, own.tobytes())
+            for at, own in charge.by_shard(records, shard, shards.count)
+            for copy in shards.copies_of(at)
+        ]
+    )
+
+
+def test_a_group_is_replayed_in_pieces_as_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pieces fit the processor's cache."""
+    batches = made_up(random.Random(8), 6, 100)
+    at_once = swept(Sweep(WINDOWS, TRIED), *batches)
+    monkeypatch.setattr("usage_pipeline.replay.shard._PIECE", 7)
+    assert at_once == swept(Sweep(WINDOWS, TRIED), *batches)
 
 
 def test_what_is_held_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

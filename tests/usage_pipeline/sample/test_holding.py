@@ -8,8 +8,8 @@ from sidecar.quotas.rate import QuotaWindow
 from sidecar.requestlog.line import Line, parse
 from sidecar.requestlog.mutation_counts import TopicSizes
 from tests.support.charges import charges
+from tests.support.prediction import Charge, Predictor
 from usage_pipeline.kernels.line_detail import QuotaChanges, detail
-from usage_pipeline.replay.prediction import Charge, Predictor
 from usage_pipeline.sample import Sample, write_sample
 
 SAMPLE = Sample(6_000_000, brokers=2)

@@ -12,13 +12,13 @@ from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity, QuotaKey
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.requestlog.mutation_counts import TopicSizes
 from tests.support.charges import charges
+from tests.support.prediction import Predictor
 from tests.usage_pipeline import charged_lines
 from tests.usage_pipeline.build import files_of
 from tests.usage_pipeline.parsed_logs import requests_of, silver_request
 from tests.usage_pipeline.silver_tables import row
 from usage_pipeline.ingest.request_logs import RequestLogs
 from usage_pipeline.kernels.charge_times import charged_at_ms
-from usage_pipeline.replay.prediction import Predictor
 from usage_pipeline.replay.replay_table import replay_events
 from usage_pipeline.sample import Sample, write_sample
 from usage_pipeline.silver.dim_topic import dim_topic

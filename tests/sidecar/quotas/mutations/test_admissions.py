@@ -152,6 +152,12 @@ class TestMuted:
         assert Judged(0, (Admission(False, 0),)) == answer
         assert [True] == accepted(mutations.admit(asked(1), 1))
 
+    def test_a_wait_of_a_millisecond_mutes(self) -> None:
+        """It is the shortest one that clients are told."""
+        mutations = admissions({ALICE: 1000.0})
+        assert 1 == judged(mutations.admit(asked(11_001, strict=False), 0)).throttle_ms
+        assert Muted(1) == mutations.admit(asked(1), 0)
+
 
 class TestQuotasThatChange:
     def test_a_new_rate_counts_from_the_last_use(self) -> None:

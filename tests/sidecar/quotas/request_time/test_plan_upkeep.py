@@ -113,6 +113,12 @@ def test_a_step_is_a_tenth_of_the_quota(
     assert (before, expected) == (change.before, change.after)
 
 
+def test_a_whole_step_is_made_as_it_is() -> None:
+    """0.75 has more decimals than steps have."""
+    (change,) = limited([Change(Entity("ann"), KEY, 0.5, 0.75)], 0.5)
+    assert 0.75 == change.after
+
+
 def test_steps_reach_the_plan() -> None:
     """The example: 64 becomes 57.6 and then 55.7, and nothing more follows."""
     watch = Watch(STABLE_MS, 0.1)
@@ -169,5 +175,5 @@ def test_a_step_that_was_not_done_takes_nothing_back() -> None:
 @pytest.mark.parametrize(("stable_ms", "largest"), [(-1, 0.1), (0, 0.0), (0, -1.0)])
 def test_a_watch_that_makes_no_sense_is_refused(stable_ms: int, largest: float) -> None:
     """Time does not go back, and a step of nothing never ends."""
-    with pytest.raises(ValueError, match="stabilization time"):
+    with pytest.raises(ValueError, match=r"^a stabilization time .* needed$"):
         Watch(stable_ms, largest)

@@ -2,7 +2,8 @@
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from sidecar.metrics.credential_collector import CredentialCollector
+from sidecar.control.metric_source import MetricSource
+from sidecar.metrics.credential_metrics import credential_metrics
 
 NAME = "kafka_throttle_certificate_expiry_timestamp_seconds"
 
@@ -11,7 +12,7 @@ def test_each_setting_has_its_own_date_as_it_is_now() -> None:
     """Without certificates the metric has no series, but exists."""
     expiries: dict[str, float] = {}
     registry = CollectorRegistry()
-    registry.register(CredentialCollector(lambda: expiries, dict))
+    registry.register(MetricSource(lambda: credential_metrics(expiries, {})))
     assert f"# TYPE {NAME} gauge" in generate_latest(registry).decode()
     assert registry.get_sample_value(NAME, {"setting": "a"}) is None
     for date in (1.5, 2.5):
@@ -24,7 +25,7 @@ def test_former_credentials_that_are_used_have_their_kind() -> None:
     """Each kind exists from the start."""
     uses = {"broker": False, "token": False}
     registry = CollectorRegistry()
-    registry.register(CredentialCollector(dict, lambda: uses))
+    registry.register(MetricSource(lambda: credential_metrics({}, uses)))
     name = "kafka_throttle_former_credentials_used"
     assert 0.0 == registry.get_sample_value(name, {"kind": "broker"})
     uses["broker"] = True

@@ -1,6 +1,6 @@
 """Which brokers are seen, and whose callbacks follow, one series a broker."""
 
-from sidecar.metrics.broker_collector import BrokerCollector
+from sidecar.metrics.broker_metrics import broker_metrics
 from sidecar.throttle.readers import Refusals, Report, Reserve
 from tests.sidecar.metrics.scene import Scene
 from tests.sidecar.throttle.build import reading, whole
@@ -8,7 +8,7 @@ from tests.sidecar.throttle.build import reading, whole
 
 def test_the_metrics_are_there_before_any_broker_is() -> None:
     """Each has its name, without a series."""
-    families = list(BrokerCollector(Scene().board).collect())
+    families = list(broker_metrics(Scene().board))
     names = {
         "broker_active",
         "broker_failing",
@@ -55,14 +55,14 @@ def test_callbacks_that_follow_and_that_do_not() -> None:
     heard(Report(2, emergency=False, throttled_clients=0, reserves=reserves), None, 0.0)
     assert {"/a": 8, "/b": 0} == {
         each.labels["log_dir"]: each.value
-        for family in BrokerCollector(scene.board).collect()
+        for family in broker_metrics(scene.board)
         for each in family.samples
         if each.name == "kafka_throttle_reader_reserve_bytes"
     }
     assert {"1": 0.0, "2": 0.0, "3": 1.0} == scene.by_broker("reader_faulty")
     assert {"new_connection": 7, "stop_line": 0, "release": 2} == {
         each.labels["reason"]: each.value
-        for family in BrokerCollector(scene.board).collect()
+        for family in broker_metrics(scene.board)
         for each in family.samples
         if each.name == "kafka_throttle_reader_refused_requests_total"
     }
