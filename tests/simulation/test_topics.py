@@ -77,6 +77,9 @@ def test_what_is_wrong_with_a_deletion(world: World) -> None:
     assert "it is not declared" == wrong(world, 1, "orders")
     topics.groups["etl"][1] = 10_000
     assert "it has records that are younger than 40 s" == wrong(world, 6001)
+    topics.logs[1].start = 6001
+    assert "its journal has no begin of it" == wrong(world, 6001)
+    topics.logs[1].start = 0
     topics.of_class = replace(topics.of_class, keep_s=None)
     assert "19900 bytes would be left of 20000" == wrong(world, 8010)
     topics.groups["etl"][1] = 5000

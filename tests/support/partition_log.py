@@ -99,6 +99,9 @@ class Log:
         """Why a deletion below an offset must never be asked for, whatever fails; "" if it may."""
         if of is None:
             return "it is not declared"
+        if offset <= self.start:
+            # Retention was sooner, and took more: there is nothing left to delete.
+            return ""
         if of.keep_bytes is not None and self.bytes_from(offset) < of.keep_bytes:
             return f"{self.bytes_from(offset):.0f} bytes would be left of {of.keep_bytes}"
         if of.keep_s is not None and offset > self.young_from(now - of.keep_s):
