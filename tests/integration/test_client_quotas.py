@@ -171,7 +171,7 @@ async def test_the_metrics_of_brokers_tell_what_clients_write(
         daemon = await start(node, of_quotas(node, tmp_path, BROKER_METRICS_URLS=urls))
         await daemon.decides(1.0)
         known = "What clients write is known from the metrics of broker 0, averages of 11 s."
-        await seen(known, lambda: page_of(daemon), lambda text: known in text, 180.0)
+        await seen(known, lambda: page_of(daemon), lambda text: known in text, 400.0)
         before = await rates(traffics, 12.0)
         await node.occupy(0, 0, FULL_BYTES)
         await daemon.decides(0.0)
