@@ -75,8 +75,7 @@ def _shards(scenarios: int) -> Shards:
         hashes = np.array([hash_of(kind, "user=tenant-0")], np.int64)
         key = key_of((np.array([_DAY << BROKER_BITS]), hashes)).view(np.int64)
         sizes[int(key[0])] = charges
-    average = 2 * _BROKERS * _REQUESTS // _SHARDS
-    return Shards.apart(_SHARDS, sizes, average, scenarios)
+    return Shards.apart(_SHARDS, sizes, 2 * _BROKERS * _REQUESTS, scenarios)
 
 
 def _packed_shards(shards: Shards) -> list[pa.Table]:

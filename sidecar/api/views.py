@@ -109,11 +109,6 @@ class View:
         )
 
 
-def cluster_id(memory: Memory) -> str | None:
-    """The Kafka cluster's id; None before the first observation."""
-    return memory.cluster_id
-
-
 def broker_state(memory: Memory, broker_id: int) -> BrokerStateName:
     """Whether a broker is active, fenced, or no longer in the cluster's list."""
     if broker_id in memory.active:

@@ -35,7 +35,6 @@ from unittest.mock import patch
 
 import msgspec
 
-from sidecar.api.views import cluster_id
 from sidecar.control import poller
 from sidecar.control.board import Board
 from sidecar.control.poller import Poller
@@ -359,7 +358,7 @@ class Sidecar:
         self.source = KafkaVolumeSource(
             KafkaAdmin(bootstrap_servers=(HostPort(f"broker-{number}", _PORT),)),
             clock=now,
-            cluster_id=lambda: cluster_id(self.board.snapshot.memory),
+            cluster_id=lambda: self.board.snapshot.memory.cluster_id,
             own_broker=number if knows_own else None,
         )
         self.source._pool = Brokers(world, number)  # type: ignore[assignment]
@@ -400,7 +399,7 @@ class Sidecar:
             self.log,
             take,
             world.now,
-            lambda: cluster_id(board.snapshot.memory),
+            lambda: board.snapshot.memory.cluster_id,
             lambda: board.snapshot.memory.membership_at,
             timing.interval_s + timing.deadline_s,
             read_at,

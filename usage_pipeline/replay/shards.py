@@ -3,7 +3,8 @@
 One tenant may have 40 % of the requests of a broker's day. A shard with such a group and others
 would take several times as long as the rest. A large group therefore has a shard of its own, where
 its charges arrive sorted. A very large one has several, and each of these replays some of the
-scenarios. Groups are never cut, so the results are those of one shard.
+scenarios. If there are too few scenarios for that, the others share fewer and larger shards. Groups
+are never cut, so the results are those of one shard.
 
 Example: of 64 shards, one has 50,000 charges on average. A group of 80,000 has the shard 64 for
 itself, and one of 300,000 the shards 65 and 66. Of 21 scenarios, these replay 11 and 10.
@@ -30,8 +31,8 @@ from usage_pipeline.silver.requests import Requests
 _LEAST_LARGE: Final = 50_000
 """The charges of the smallest group that is worth a shard: 20 ms."""
 _AVERAGES: Final = 3
-"""The average shards that take about as long as a large group of the same size: its charges need no
-sort, and it has few sums."""
+"""A large group with as many charges as this number of average shards takes at most as long as two:
+its charges need no sort, and it has few sums."""
 _SCENARIOS: Final = 4
 """The fewest scenarios that are worth the preparation of charges in one more shard."""
 _CHARGES: Final = 2
@@ -58,19 +59,24 @@ class Shards:
     ends: Longs = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @classmethod
-    def apart(cls, shared: int, sizes: Mapping[int, int], average: int, scenarios: int) -> "Shards":
+    def apart(cls, shared: int, sizes: Mapping[int, int], total: int, scenarios: int) -> "Shards":
         """Give large groups shards of their own.
 
         Args:
-            shared: the number of shards that groups share.
+            shared: the number of shards that groups share, at most.
             sizes: the charges of the large groups, by their keys as signed numbers.
-            average: the charges of an average shard.
+            total: about how many charges all groups have.
             scenarios: about how many scenarios each group has.
         """
+        if not sizes:
+            return cls(shared)
         large = np.array(list(sizes), np.int64).view(np.uint64)
         charges = np.array(list(sizes.values()), np.int64)
-        most = -(-scenarios // _SCENARIOS)
-        copies = np.minimum(-(-charges // (_AVERAGES * average)), most)
+        copies = np.ceil(charges * shared / (_AVERAGES * total))
+        copies = copies.clip(1, -(-scenarios // _SCENARIOS)).astype(np.int64)
+        # A replay waits for the longest shard anyway, so others need not be much shorter.
+        others = total - int(charges.sum())
+        shared = min(shared, max(1, int(_AVERAGES * others / (charges / copies).max())))
         order = np.argsort(large)
         return cls(shared, large[order], shared + np.cumsum(copies[order]))
 
@@ -118,9 +124,9 @@ def shards_of(requests: Requests, quotas: Mapping[str, Quotas], scenarios: int) 
         quotas: the quotas of each kind.
         scenarios: about how many scenarios each group has.
     """
-    shared = requests.shards()
-    average = max(_LEAST_LARGE, requests.count * _CHARGES // shared)
-    if requests.count < average:
+    shared, total = requests.shards(), requests.count * _CHARGES
+    least = max(_LEAST_LARGE, total // shared)
+    if requests.count < least:
         return Shards(shared)
     sizes = requests.mapped(
         FOR_KINDS,
@@ -128,8 +134,8 @@ def shards_of(requests: Requests, quotas: Mapping[str, Quotas], scenarios: int) 
         "key bigint, charges bigint",
     )
     of_groups = sizes.groupBy("key").agg(sf.sum("charges").alias("charges"))
-    large = of_groups.where(sf.col("charges") >= average).collect()
-    return Shards.apart(shared, {row["key"]: row["charges"] for row in large}, average, scenarios)
+    large = of_groups.where(sf.col("charges") >= least).collect()
+    return Shards.apart(shared, {row["key"]: row["charges"] for row in large}, total, scenarios)
 
 
 def group_sizes(batches: Batches, slots: SlotsOfClients) -> Batches:

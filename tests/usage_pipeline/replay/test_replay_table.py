@@ -22,6 +22,7 @@ from usage_pipeline.replay.group import Windows
 from usage_pipeline.replay.replay_table import Candidates, replay, replay_events
 from usage_pipeline.replay.request_percentage import percent
 from usage_pipeline.replay.scenarios import IN_FORCE, Scenario
+from usage_pipeline.replay.shards import Shards, shards_of
 from usage_pipeline.silver.dim_topic import dim_topic
 from usage_pipeline.silver.quota_config import snapshot_rows
 from usage_pipeline.silver.requests import Requests
@@ -265,17 +266,18 @@ def test_large_groups_have_the_same_rows_in_shards_of_their_own(
         return sorted(rows, key=str)
 
     together = replayed()
-    partitions: list[int] = []
-    by_id = DataFrame.repartitionById
+    made: list[Shards] = []
 
-    def noted(self: DataFrame, shards: int, shard: str) -> DataFrame:
-        partitions.append(shards)
-        return by_id(self, shards, shard)
+    def noted(*asked: Any) -> Shards:
+        made.append(shards_of(*asked))
+        return made[-1]
 
-    monkeypatch.setattr(type(peaks), "repartitionById", noted)
-    monkeypatch.setattr("usage_pipeline.replay.shards._LEAST_LARGE", 100)
+    monkeypatch.setattr("usage_pipeline.replay.replay_table.shards_of", noted)
+    monkeypatch.setattr("usage_pipeline.replay.shards._LEAST_LARGE", 40)
+    monkeypatch.setattr("usage_pipeline.replay.shards._AVERAGES", 1)
     assert together == replayed()
-    assert 64 < partitions[0]
+    # Some of the large groups have several shards.
+    assert 0 < made[0].large.size < made[0].count - made[0].shared
 
 
 def test_a_candidate_is_for_its_entity_alone(spark: SparkSession, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def test_a_large_group_has_shards_of_its_own() -> None:
     """The others share; of several shards, each replays its part of the scenarios."""
     place, hashes = np.arange(1000), np.arange(1000) * 7
     keys = key_of((place, hashes)).view(np.int64).tolist()
-    shards = Shards.apart(64, {keys[0]: 80, keys[1]: 310}, 50, 21)
+    shards = Shards.apart(64, {keys[0]: 80, keys[1]: 310}, 64 * 50, 21)
     of_group = [shards.copies_of(each) for each in shards.of(place, hashes)[:2].tolist()]
     assert [1, 3] == list(map(len, of_group))
     assert [64, 65, 66, 67] == sorted(number for each in of_group for number in each)
@@ -38,11 +38,12 @@ def test_a_large_group_has_shards_of_its_own() -> None:
     assert [[0, 3, 6], [1, 4], [2, 5]] == parts
 
 
-def test_a_group_has_no_more_shards_than_its_scenarios_need() -> None:
+def test_others_share_fewer_shards_if_a_group_has_too_few_scenarios_for_several() -> None:
     """A few scenarios take as long as the preparation of the charges."""
-    assert [1, 2, 6] == [
-        Shards.apart(64, {5: 100_000}, 50, scenarios).count - 64 for scenarios in (1, 5, 21)
-    ]
+    made = [Shards.apart(64, {5: 1200}, 64 * 50, scenarios) for scenarios in (1, 5, 21, 1000)]
+    assert [1, 2, 6, 8] == [shards.count - shards.shared for shards in made]
+    assert [5, 10, 30, 40] == [shards.shared for shards in made]
+    assert 64 == Shards.apart(64, {}, 0, 21).count
 
 
 def test_charges_are_counted_by_group_and_kind() -> None:

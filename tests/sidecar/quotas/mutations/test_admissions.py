@@ -244,6 +244,25 @@ class TestBounds:
         # The 60 of a overdrew its bucket of 55.
         assert [False] == accepted(mutations.admit(asked(1, user="a"), 0))
 
+    @pytest.mark.parametrize(("now_ms", "dropped"), [(11_999, 1), (12_000, 0)])
+    def test_a_bucket_is_full_when_its_debt_and_its_burst_came_back(
+        self, now_ms: int, dropped: int
+    ) -> None:
+        """The debt of 5 takes a second, and the burst of 55 takes 11."""
+        mutations = admissions({Entity(DEFAULT): 5.0}, most=1)
+        mutations.admit(asked(60, user="a"), 0)
+        mutations.admit(asked(1, user="b"), now_ms)
+        assert dropped == mutations.dropped
+
+    def test_a_wait_that_is_over_takes_no_room(self) -> None:
+        """A new one of the same client does not make room for itself."""
+        mutations = admissions({Entity(DEFAULT): 5.0}, most=2)
+        mutations.admit(asked(100, 1, user="b"), 0)
+        mutations.admit(asked(60, 1, user="a"), 100)
+        mutations.admit(asked(10, 1, user="a"), 1100)
+        assert 0 == mutations.dropped
+        assert isinstance(mutations.admit(asked(1, user="b"), 1200), Muted)
+
 
 @given(
     st.lists(
