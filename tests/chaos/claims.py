@@ -17,7 +17,8 @@ from tests.chaos.schedule import clock
 FULL_BYTES: Final = 1 << 20
 """A volume with less than a segment left is full: its broker can't append."""
 CLIENTS_BYTES: Final = 15_000_000
-"""Clients may land so much past the limit, at 9 MB/s, whatever is away."""
+"""Clients may land so much past the limit, at 9 MB/s, whatever is away. Where no sidecar answers, a
+broker with more room leads on until its own volume is at the limit, so that counts too."""
 LONGEST_WAIT_S: Final = 10.0
 PAUSE_SPARE_S: Final = 1.0
 """Kafka counts a throttle time from when the request came, and a busy machine is late."""
@@ -92,14 +93,21 @@ def _past(course: Course) -> Claim:
 
 def _landed(course: Course) -> Claim:
     text = f"clients land {CLIENTS_BYTES / 1e6:.0f} MB past the limit at most"
-    worst = max(crossings(course), key=lambda each: each.clients_bytes, default=None)
+    worst = max(
+        crossings(course), key=lambda each: each.clients_bytes - each.ahead_bytes, default=None
+    )
     if worst is None:
         return Claim(text, True, "there was no crossing")
-    holds = worst.clients_bytes <= CLIENTS_BYTES
+    holds = worst.clients_bytes - worst.ahead_bytes <= CLIENTS_BYTES
     detail = (
         f"{worst.clients_bytes / 1e6:.1f} MB, broker {worst.broker_id}, in the crossing from "
         f"{clock(worst.begin_s)} to {clock(worst.end_s)}"
     )
+    if worst.ahead_bytes:
+        detail += (
+            f"; no sidecar answered, and {worst.ahead_bytes / 1e6:.1f} MB were free above the limit"
+            " on another broker"
+        )
     return Claim(text, holds, detail, 0.0 if holds else worst.end_s)
 
 

@@ -4,7 +4,7 @@ Nothing here measures, and nothing has a clock: times are seconds from the begin
 
 Example: the volume of broker 0 is at its limit at 30 s, 9 MB past it at 41 s, and free at 50 s. Its
 callback throttled by what it saw itself, since no sidecar was there, and one released it:
-``Crossing(0, 30.0, 50.0, 9e6, 41.0, 9e6, ..., throttled=(SourceUse("LOCAL", 31.0),),
+``Crossing(0, 30.0, 50.0, 9e6, 41.0, 9e6, 0, ..., throttled=(SourceUse("LOCAL", 31.0),),
 released=SourceUse("SIDECAR", 50.2))``.
 """
 
@@ -138,6 +138,9 @@ class Crossing:
         past_at_s: when that was.
         clients_bytes: the most that it was past the limit while its broker had nothing to catch up
             with: what clients landed. What a replica fetches that was away, others have already.
+        ahead_bytes: the most that another broker's volume had above the limit when no sidecar
+            answered and none had throttled by this crossing: that broker can't know, and leads on
+            until its own volume is at the limit. 0 where a sidecar saw the crossing.
         behind_s: for how long its broker had been away that had not caught up at ``past_at_s``; 0.0
             where it had.
         moves: how often leaders have moved until then: of each broker that a fault took, there and
@@ -152,6 +155,7 @@ class Crossing:
     past_bytes: int
     past_at_s: float
     clients_bytes: int
+    ahead_bytes: int
     behind_s: float
     moves: int
     throttled: tuple[SourceUse, ...]
@@ -233,11 +237,23 @@ def _crossing(course: Course, broker_id: int, run: Sequence[int], end: int) -> C
         course.limit_bytes - fullest.least[broker_id],
         fullest.at_s,
         course.limit_bytes - min(caught_up, default=course.limit_bytes),
+        _ahead_bytes(samples, broker_id, course.limit_bytes),
         _behind_s(course.samples[: course.samples.index(fullest) + 1], broker_id),
         2 * sum(any(not _caught_up(each, other) for each in until) for other in fullest.least),
         tuple(_throttled(samples, broker_id)),
         _released(course, later, broker_id),
     )
+
+
+def _ahead_bytes(samples: Iterable[Sample], broker_id: int, limit_bytes: int) -> int:
+    for sample in samples:
+        answers = [each for each in sample.sidecars.values() if each is not None]
+        if any(each.factor < 1.0 for each in answers):
+            return 0
+        if not answers:
+            others = (least for other, least in sample.least.items() if other != broker_id)
+            return max(0, max(others, default=0) - limit_bytes)
+    return 0
 
 
 def _caught_up(sample: Sample, broker_id: int) -> bool:

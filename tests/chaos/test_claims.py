@@ -1,5 +1,6 @@
 """Each claim is judged of a run's data; a broken one says when."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from kafka_lab.series import Series
@@ -9,6 +10,7 @@ from tests.chaos.made import (
     BOUND,
     FAULT,
     FREE,
+    LOCAL,
     MB,
     SEES,
     THROTTLED,
@@ -16,7 +18,7 @@ from tests.chaos.made import (
     course,
     sample,
 )
-from tests.chaos.samples import CallbackSight
+from tests.chaos.samples import CallbackSight, SidecarSight
 
 
 def broken(run: Course) -> list[Claim]:
@@ -64,6 +66,21 @@ def test_what_clients_land_past_the_limit() -> None:
     (claim,) = broken(course([sample(1.0, (16, 2, -9)), sample(3.0)]))
     assert 3.0 == claim.at_s
     assert "16.0 MB, broker 0, in the crossing from 0:01 to 0:03" == claim.detail
+
+
+def test_a_broker_with_more_room_leads_on_where_no_sidecar_answers() -> None:
+    """What it had above its limit counts too, and no more."""
+
+    def landed(past: int, sidecars: Sequence[SidecarSight | None]) -> list[str]:
+        callbacks = [LOCAL, FREE, FREE]
+        crossing = sample(2.0, (0, -30, -9), sidecars=sidecars, callbacks=callbacks)
+        return texts(course([sample(1.0), crossing, sample(8.0, (past, 0, 0)), sample(9.0)]))
+
+    unseen = [None, None, None]
+    assert "clients" not in landed(45, unseen)
+    assert "clients" in landed(46, unseen)
+    assert "clients" in landed(16, [SEES, None, None])
+    assert "clients" in landed(16, [THROTTLES, None, None])
 
 
 def test_a_broker_blind_to_its_own_volume() -> None:
