@@ -80,7 +80,10 @@ class Pipe(asyncio.Transport):
         self._protocol: Any = None
         self._closing = False
         self._lost = False
+        # What its process has to take, and what waits for the end of a cut. A frozen process has a
+        # kernel that takes: what was sent before a cut is not lost by it.
         self._arriving: deque[bytes | BaseException | None] = deque()
+        self._kept: deque[bytes | BaseException | None] = deque()
         self._paused: list[bytes] | None = None
 
     def start(self, protocol: asyncio.BaseProtocol) -> None:
@@ -174,23 +177,21 @@ class Pipe(asyncio.Transport):
 
     def arrive(self, what: bytes | BaseException | None) -> None:
         """Something is under way to this end: bytes, the end (None), or a reset."""
+        if self._network.is_cut(self.peer.process, self.process):
+            self._kept.append(what)
+            return
         self._arriving.append(what)
-        if not self._network.is_cut(self.peer.process, self.process):
-            self._schedule()
-
-    def _schedule(self) -> None:
         loop = self._network.loop
         context = None if self.process is None else self.process.context
         loop.call_at(loop.now + self._network.latency_s, self._take, context=context)
 
     def mend(self) -> None:
-        """What was lost is repeated."""
-        for _ in range(len(self._arriving)):
-            self._schedule()
+        """What was kept is sent again, unless another cut keeps it."""
+        kept, self._kept = self._kept, deque()
+        for what in kept:
+            self.arrive(what)
 
     def _take(self) -> None:
-        if not self._arriving or self._network.is_cut(self.peer.process, self.process):
-            return
         what = self._arriving.popleft()
         if self._lost:
             return

@@ -56,3 +56,33 @@ def test_a_cut_of_one_way() -> None:
         loop.run_until_complete(loop.create_task(play(), context=client.context))
     finally:
         loop.close()
+
+
+def test_what_arrived_at_a_frozen_process_before_a_cut() -> None:
+    """Its kernel has it; what is sent later waits for the end of the cut."""
+    loop = VirtualLoop()
+    network = loop.network = Network(loop)
+    client, server = Process("client"), Process("server")
+    asks, answers = _End(), _End()
+
+    async def play() -> None:
+        server.context.run(network.serve, lambda: answers, "127.0.0.1", 1)
+        await network.connect(lambda: asks, "127.0.0.1", 1)
+        await asyncio.sleep(1.0)
+        server.freeze()
+        asks.write(b"before")
+        await asyncio.sleep(1.0)
+        network.cut([("client", "server")])
+        asks.write(b", after")
+        await asyncio.sleep(1.0)
+        server.thaw()
+        await asyncio.sleep(1.0)
+        assert b"before" == answers.received
+        network.mend([("client", "server")])
+        await asyncio.sleep(1.0)
+        assert b"before, after" == answers.received
+
+    try:
+        loop.run_until_complete(loop.create_task(play(), context=client.context))
+    finally:
+        loop.close()
