@@ -62,3 +62,11 @@ async def test_a_throttle_of_a_single_user(caplog: pytest.LogCaptureFixture) -> 
     await run_for(PATIENCE_S + 2 * LOOK_S, ReaderWatch(board).run())
     assert 1.0 == board.snapshot.decision.factor
     assert ["this sidecar throttles nobody"] == lines(caplog)
+
+
+async def test_without_the_callback_nothing_is_missing(caplog: pytest.LogCaptureFixture) -> None:
+    """Client quotas throttle without a reader; with no enforcement, the operator knows."""
+    board = full(caplog)
+    board.readers.enforcement = "client-quotas"
+    await run_for(PATIENCE_S + 2 * LOOK_S, ReaderWatch(board).run())
+    assert [] == caplog.records
