@@ -148,10 +148,10 @@ async def _run(
                 console.print()
         console.print(summary(scenario))
         if scenario.loads:
-            await asyncio.to_thread(svg.write_text, picture(scenario), encoding="utf-8")
+            await asyncio.to_thread(_write, svg, picture(scenario))
             console.print(f"Picture: {svg}")
             if film is not None:
-                await asyncio.to_thread(film.write_text, film_of(scenario), encoding="utf-8")
+                await asyncio.to_thread(_write, film, film_of(scenario))
                 console.print(f"Film: {film} (open it in a browser)")
         for note in scenario.notes:
             console.print(f"Note: {note}")
@@ -159,3 +159,8 @@ async def _run(
             console.print(addresses(scenario, cluster.bootstrap), markup=False, soft_wrap=True)
             await asyncio.Event().wait()
     return 0 if scenario.complete else 1
+
+
+def _write(path: Path, text: str) -> None:
+    with click.open_file(str(path), "w", encoding="utf-8", atomic=True) as file:
+        file.write(text)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TextIO
 
 import click
 
@@ -61,7 +61,7 @@ Examples:
 )
 @click.option(
     "--plot",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=click.File("w", encoding="utf-8", lazy=True, atomic=True),
     metavar="FILE",
     help="Draw factor and headroom over time into an SVG file.",
 )
@@ -78,7 +78,7 @@ def command(
     properties: Path | None,
     history: Path,
     changes: Sequence[str],
-    plot: Path | None,
+    plot: TextIO | None,
     long_steps: bool,
     as_json: bool,
 ) -> None:
@@ -117,7 +117,7 @@ def command(
     if replay.first_at is None:
         raise SettingsError((_why_empty(history, reader.damaged_lines, reader.first_damage),))
     if plot is not None:
-        plot.write_text(_picture(replay, coverage), encoding="utf-8")
+        plot.write(_picture(replay, coverage))
     if as_json:
         document = as_document(replay, coverage, reader.damaged_lines, reader.first_damage)
         click.echo(document)

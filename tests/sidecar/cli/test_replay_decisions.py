@@ -68,6 +68,10 @@ def test_the_picture_is_svg(history: Path, tmp_path: Path) -> None:
     text = file.read_text("utf-8")
     assert text.startswith("<svg")
     assert 2 == text.count('<path class="line" stroke="#0072b2" d="M64')
+    failed = replay(history, "--plot", str(tmp_path / "missing" / "plot.svg"))
+    assert 1 == failed.exit_code
+    assert "plot.svg" in failed.output
+    assert "No such file" in failed.output
 
 
 @pytest.mark.parametrize(
