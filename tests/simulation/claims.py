@@ -254,7 +254,7 @@ class Claims:
             )
         self._slopes += decision.is_sloped and not last.is_sloped
         self._rose(sidecar, last, decision)
-        self._hold(sidecar, start, decision)
+        self._hold(sidecar, start, last, decision)
         if decision.factor > last.factor:
             self._released(sidecar, start, last.source, decision.source)
         self._stopped(sidecar, last, decision)
@@ -305,14 +305,20 @@ class Claims:
                     f"{available} bytes available, a stop line of {volume.stop_bytes}"
                 )
 
-    def _hold(self, sidecar: SimulatedSidecar, start: str, decision: Decision) -> None:
-        """Whose volumes a process saw violate, and not yet with the release margin."""
+    def _hold(
+        self, sidecar: SimulatedSidecar, start: str, last: Decision, decision: Decision
+    ) -> None:
+        """Whose volumes a process saw violate, and not yet with the release margin.
+
+        A factor that is kept, because a broker can't be read, names the violations of before.
+        """
+        is_new = decision.computed_at != last.computed_at
         seen = {(each.volume.broker_id, each.volume.log_dir) for each in decision.violations}
         for broker, volume, available in self._last_available(sidecar):
             key = (sidecar.name, start, broker.broker_id, volume.log_dir)
             if available > volume.limit_bytes + volume.margin_bytes:
                 self._held.discard(key)
-            elif (broker.broker_id, volume.log_dir) in seen:
+            elif is_new and (broker.broker_id, volume.log_dir) in seen:
                 self._held.add(key)
 
     def _released(
@@ -440,8 +446,8 @@ class Claims:
         if callback is None or not at.is_running or self._limits.is_lifted(at.number):
             return
         for volume in at.volumes:
-            if volume.is_offline and len(at.volumes) > 1:
-                # Nothing is written there, and a broker that was restarted since can't read it.
+            if volume.is_offline:
+                # Nothing is written there, and the broker can't read it.
                 continue
             for_s = now - (now if volume.violates_since is None else volume.violates_since)
             if for_s > EYES_S + _HAIR_S and callback.factor(now) > 0.0:
