@@ -227,9 +227,8 @@ class Ledger:
         for entity, kept in new.items():
             if entity in self.kept or entity in planned.release or entity in self.left:
                 continue
-            before = dict(planned.values)
             self._step(entity, kept, planned, wanted, rates[entity])
-            if planned.values != before:
+            if entity in planned.values:
                 self.kept[entity] = planned.keep[entity] = kept
 
     def _copies(

@@ -9,6 +9,7 @@ returns ``Entity(client_id="etl"): {"producer_byte_rate": 1e6}``.
 
 import asyncio
 from collections.abc import Sequence
+from typing import Final
 
 from aiokafka.protocol.api import Response
 
@@ -22,6 +23,9 @@ from sidecar.kafka.quota_messages import Alteration, AlterClientQuotas, Describe
 from sidecar.quotas.entities import ClientQuotas, Entity, describe_parts
 from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
+
+MOST_AT_ONCE: Final = 1000
+"""Kafka refuses a request whose changes need more than 10,000 records (POLICY_VIOLATION)."""
 
 _DESCRIBE_CLIENT_QUOTAS = DescribeClientQuotas()
 
@@ -96,16 +100,19 @@ async def alter_each(
 ) -> list[Failure | None] | Failure:
     """Sets and removes quotas like ``alter_client_quotas``, with a result for each alteration.
 
+    Each request has at most ``MOST_AT_ONCE`` of them.
+
     Returns:
         For each alteration None, or why it was not applied. A single failure means that there was
-        no answer. If a broker could be reached, the alterations may have been applied.
+        no answer. If a broker could be reached, the alterations without a result may have been
+        applied.
     """
     deadline = asyncio.get_running_loop().time() + timeout_s
     dialler = await Dialler.read(admin, timeout_s)
     if isinstance(dialler, Failure):
         return dialler
     names = dialler.security.names
-    request = AlterClientQuotas(alterations, validate_only=validate_only)
+    outcomes: list[Failure | None] = []
     failure = Failure(FailureKind.CONNECT, "no broker's address is configured")
     try:
         async with asyncio.timeout_at(deadline):
@@ -119,15 +126,32 @@ async def alter_each(
                     if foreign is not None:
                         failure = foreign
                         continue
-                    return _outcomes(await dialled.call(request), alterations, endpoint)
+                    for first in range(0, len(alterations), MOST_AT_ONCE):
+                        batch = alterations[first : first + MOST_AT_ONCE]
+                        request = AlterClientQuotas(batch, validate_only=validate_only)
+                        found = _outcomes(await dialled.call(request), batch, endpoint)
+                        if isinstance(found, Failure):
+                            return _with_rest(outcomes, found, len(alterations))
+                        outcomes += found
                 except EXPECTED_ERRORS as error:
-                    return to_failure(error, str(endpoint), "setting quotas", names)
+                    failure = to_failure(error, str(endpoint), "setting quotas", names)
+                    return _with_rest(outcomes, failure, len(alterations))
+                else:
+                    return outcomes
                 finally:
                     await dialled.close()
     except TimeoutError as error:
         addresses = ", ".join(map(str, admin.bootstrap_servers))
-        return to_failure(error, addresses, "setting quotas", names)
+        failure = to_failure(error, addresses, "setting quotas", names)
+        return _with_rest(outcomes, failure, len(alterations))
     return failure
+
+
+def _with_rest(
+    outcomes: list[Failure | None], failure: Failure, count: int
+) -> list[Failure | None] | Failure:
+    """The results so far, and the failure for all other alterations; only that if none has one."""
+    return [*outcomes, *[failure] * (count - len(outcomes))] if outcomes else failure
 
 
 async def _dial(

@@ -105,6 +105,25 @@ async def test_a_kill_leaves_nothing_behind(node: Cluster, start: Start, tmp_pat
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
+async def test_thousands_of_quotas(node: Cluster, start: Start, tmp_path: Path) -> None:
+    """Each has its original in the cluster, falls, and is restored."""
+    many: ClientQuotas = {
+        Entity(client_id=f"client-{number}"): {KEY: 1e6} for number in range(10_500)
+    }
+    async with under(node, many):
+        daemon = await start(node, of_quotas(node, tmp_path))
+        await daemon.decides(1.0)
+        await node.occupy(0, 0, FULL_BYTES)
+        await lowered(node, *many)
+        await node.occupy(0, 0, 0)
+        await seen(
+            "restored", lambda: quotas_of(node), lambda quotas: quotas == {**BEFORE, **many}, 120.0
+        )
+        await daemon.end()
+
+
+@pytest.mark.slow
 async def test_a_person_restores(node: Cluster, start: Start, tmp_path: Path) -> None:
     """By the command, with no sidecar running."""
     daemon = await start(node, of_quotas(node, tmp_path))

@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from sidecar.kafka.client_quotas import alter_client_quotas, alter_each, describe_client_quotas
+from sidecar.kafka.client_quotas import (
+    MOST_AT_ONCE,
+    alter_client_quotas,
+    alter_each,
+    describe_client_quotas,
+)
 from sidecar.kafka.quota_messages import (
     ALTER_CLIENT_QUOTAS_KEY,
     DESCRIBE_CLIENT_QUOTAS_KEY,
@@ -146,6 +151,25 @@ async def test_an_answer_that_leaves_one_out_is_no_answer() -> None:
         asked: list[Alteration] = [(ANN, {"x": 1.0}), (BOB, {"x": 1.0})]
         answer = await alter_each(admin(bootstrap(cluster)), asked)
     assert "user 'bob'" in failed(answer, FailureKind.PROTOCOL)
+
+
+async def test_thousands_are_set_in_several_requests() -> None:
+    """Kafka refuses more than 10,000 records at once. What was set before a failure is told."""
+    quotas = FakeQuotas(drops={Entity(f"user-{MOST_AT_ONCE + 5}")})
+    asked: list[Alteration] = [
+        ({"user": f"user-{number}"}, {"producer_byte_rate": 1e6})
+        for number in range(2 * MOST_AT_ONCE + 1)
+    ]
+    async with quotas.of(FakeCluster().add(1)) as cluster:
+        partly = await alter_each(admin(bootstrap(cluster)), asked)
+        quotas.drops.clear()
+        done = await alter_each(admin(bootstrap(cluster)), asked)
+    assert [None] * len(asked) == done
+    assert [MOST_AT_ONCE, MOST_AT_ONCE, 1] == [count for count, _ in quotas.requests[-3:]]
+    assert isinstance(partly, list)
+    assert len(asked) == len(partly)
+    assert [None] * MOST_AT_ONCE == partly[:MOST_AT_ONCE]
+    assert all(isinstance(each, Failure) for each in partly[MOST_AT_ONCE:])
 
 
 @pytest.mark.parametrize("hangs", [False, True])
