@@ -7,6 +7,7 @@ quotas. Those are restored.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from fastapi import FastAPI
 from prometheus_client.metrics_core import Metric
 
 from sidecar.client_quotas.aiven import aiven_quotas
@@ -15,18 +16,25 @@ from sidecar.client_quotas.metrics import quota_metrics
 from sidecar.client_quotas.plan import Ledger
 from sidecar.client_quotas.platform import KafkaQuotas
 from sidecar.client_quotas.retained import NAME, read_kept
+from sidecar.client_quotas.routes import add_writers
+from sidecar.client_quotas.scope_watch import DEADLINE_S, PATH, ScopeWatch
 from sidecar.client_quotas.service import QuotaThrottle
+from sidecar.client_quotas.writers import BrokerWriters, TopicWriters
 from sidecar.client_quotas.written import Written
 from sidecar.control.board import Board
 from sidecar.control.capability import Block, Build, Capability, Services, Task
-from sidecar.control.known_cluster import in_known_cluster
+from sidecar.control.known_cluster import ask_known_cluster, in_known_cluster
 from sidecar.formats.quantities import format_size
+from sidecar.kafka.topic_ids import names_of
+from sidecar.peers.addresses import Address, Addresses
 from sidecar.requestlog.reader import LogReader
 from sidecar.requestlog.rejected import RejectedKind
 from sidecar.settings import Settings
 from sidecar.throttle.decision import Source
+from sidecar.volumes import Failure
 
 _NAMED: Final = 5
+_LONGEST_ANSWER: Final = 4 << 20
 _CAN_NOT: Final = (
     "Client quotas refuse nobody and fall in steps, to {floor} a second for each quota on each "
     "broker: volumes fill further meanwhile."
@@ -74,9 +82,12 @@ class ClientQuotaCapability(Capability):
                 urls = dict(settings.broker_metrics_urls)
                 self._throttle.metrics = BrokerMetrics(urls, board.now)
             if lowers and services.request_log is not None:
-                self._read(services, services.request_log, self._throttle)
+                written = self._read(services, services.request_log, self._throttle)
+                if settings.scope == "volume":
+                    written.writers = TopicWriters()
+                    self._throttle.scope = self._scope(services, settings.peers)
 
-    def _read(self, services: Services, log: LogReader, throttle: QuotaThrottle) -> None:
+    def _read(self, services: Services, log: LogReader, throttle: QuotaThrottle) -> Written:
         """Count what clients write. Fill rates do without the log, so it is not needed."""
         board, written = self._board, Written()
 
@@ -88,6 +99,39 @@ class ClientQuotaCapability(Capability):
 
         throttle.written, throttle.unread = written, unread
         services.subscribe(NAME, lambda line: written.count(line, board.now()), lambda: False)
+        return written
+
+    def _scope(self, services: Services, peers: Sequence[str]) -> ScopeWatch:
+        """Ask other sidecars who writes to which topic, while a throttle is for some topics."""
+
+        async def ask(address: Address) -> BrokerWriters:
+            return await services.trust.get(
+                address, PATH, BrokerWriters, deadline_s=DEADLINE_S, longest_answer=_LONGEST_ANSWER
+            )
+
+        async def names(broker_id: int, ids: Sequence[str]) -> Mapping[str, str] | Failure:
+            return await ask_known_cluster(
+                self._admin, self._board, names_of, broker_id, DEADLINE_S, ids
+            )
+
+        addresses = Addresses(peers, self._board.now) if peers else None
+        return ScopeWatch(self._board, self._writers, addresses, ask, names)
+
+    def _writers(self) -> BrokerWriters:
+        """What this sidecar tells other sidecars."""
+        throttle, memory, now = self._throttle, self._board.snapshot.memory, self._board.now()
+        written = None if throttle is None else throttle.written
+        if throttle is None or written is None or written.writers is None:
+            return BrokerWriters(None, memory.cluster_id, False, [])
+        broker_id = throttle.broker_id
+        if broker_id is None and len(memory.active) == 1:
+            broker_id = next(iter(memory.active))
+        is_whole = written.is_whole(now, *throttle.unread())
+        return BrokerWriters(broker_id, memory.cluster_id, is_whole, [*written.writers.known(now)])
+
+    def add_routes(self, app: FastAPI) -> None:
+        """The route for other sidecars."""
+        add_writers(app, self._writers)
 
     def tasks(self) -> Mapping[str, Task]:
         """The task that lowers and restores quotas."""
@@ -133,6 +177,8 @@ def _sentences(throttle: QuotaThrottle, board: Board, floor: int) -> Iterator[st
         )
     else:
         yield "No produce quota is lowered now."
+    if (scoped := throttle.in_scope) is not None:
+        yield scoped.sentence
     if users := sorted(map(str, throttle.slowed)):
         more = ", ..." if len(users) > _NAMED else ""
         yield f"Storage budgets slow these users: {', '.join(users[:_NAMED])}{more}."

@@ -12,6 +12,8 @@ either place, and restores it if nothing is throttled.
   it first saw a value (``sidecar.throttle.quota_steps``).
 - A sidecar that has just started lowers and raises nothing until it has seen the volumes, or until
   the validity is over.
+- With the scope of volumes, only quotas of users that write to the full ones fall
+  (``sidecar.client_quotas.scope``).
 - At a stop the quotas stay as they are, like the last factor of a callback. The next start goes on.
 
 Example: a kill -9 at 8.5 MB/s of originally 10 MB/s. The next start sees the volumes, which have
@@ -29,6 +31,8 @@ from sidecar.client_quotas.plan import Found, Ledger, Planned, Wanted, beginning
 from sidecar.client_quotas.platform import Outcomes, QuotaPlatform
 from sidecar.client_quotas.rates import Rates, of_cluster
 from sidecar.client_quotas.retained import retain
+from sidecar.client_quotas.scope import Scoped
+from sidecar.client_quotas.scope_watch import ScopeWatch
 from sidecar.client_quotas.written import Written
 from sidecar.control.board import Board
 from sidecar.quotas.entities import Entity, Name
@@ -60,6 +64,7 @@ class QuotaThrottle:
         broker_id: the broker beside this sidecar, if its id is known.
         written: what clients write to that broker; None without a request log.
         metrics: what brokers measure of their clients; None without their addresses.
+        scope: who writes to the topics on full volumes; None if a throttle is for all clients.
         unread: returns how many lines and bytes of the log were lost, and how many wait.
         found: what was read last; None before the first read, or while others act.
         failure: why quotas can't be read or set; "" if they can.
@@ -76,6 +81,7 @@ class QuotaThrottle:
     broker_id: int | None = None
     written: Written | None = None
     metrics: BrokerMetrics | None = None
+    scope: ScopeWatch | None = None
     unread: Callable[[], tuple[int, int]] = lambda: (0, 0)
     found: Found | None = field(default=None, init=False)
     failure: str = field(default="", init=False)
@@ -127,6 +133,16 @@ class QuotaThrottle:
             users |= {user: min(each.factor, users.get(user, 1.0)) for user in each.principals}
         return users
 
+    @property
+    def in_scope(self) -> Scoped | None:
+        """The users in scope; None if all clients are by the settings, or if nobody is throttled.
+
+        A sidecar that leaves acting to others does not ask who writes, and has None too.
+        """
+        if self.scope is None or self.found is None or self._decided.factor >= 1.0:
+            return None
+        return self.scope.scoped(self.found.quotas)
+
     def observe(self, memory: Memory) -> None:
         """Note how fast brokers fill."""
         now = self.board.now()
@@ -166,6 +182,8 @@ class QuotaThrottle:
             return
         if self.metrics is not None:
             await self.metrics.refresh()
+        if self.scope is not None:
+            await self.scope.refresh()
         found = await self.platform.read()
         if isinstance(found, Failure):
             self._note(found)
@@ -229,7 +247,12 @@ class QuotaThrottle:
             pass
 
     def _wanted(self, factor: float) -> Wanted:
-        return Wanted(factor, self.floor, self.board.now(), self.rates, self.slowed)
+        users = self.slowed
+        in_scope = None if self.in_scope is None else self.in_scope.users
+        if factor < 1.0 and in_scope is not None:
+            users |= {user: min(factor, users.get(user, 1.0)) for user in in_scope}
+            factor = 1.0
+        return Wanted(factor, self.floor, self.board.now(), self.rates, users)
 
     def _factor(self) -> float | None:
         """The factor to follow; None while nothing may be written."""

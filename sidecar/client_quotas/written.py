@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from sidecar.client_quotas.rates import Rates
+from sidecar.client_quotas.writers import TopicWriters
 from sidecar.requestlog.exempt import PRODUCE
 from sidecar.requestlog.line import Line
 from sidecar.requestlog.produce_size import Produce, produce_bytes
@@ -38,8 +39,13 @@ _Sums = dict[tuple[str | None, str | None], int]
 
 @dataclass(slots=True)
 class Written:
-    """What clients write to the broker beside this sidecar, by the lines of its request log."""
+    """What clients write to the broker beside this sidecar, by the lines of its request log.
 
+    Attributes:
+        writers: who writes to which topic; None if that is not needed.
+    """
+
+    writers: TopicWriters | None = None
     _peaks: tuple[Peak, Peak, Peak] = field(default_factory=lambda: (Peak(), Peak(), Peak()))
     _slot: int = field(default=0, init=False)
     _before: _Sums = field(default_factory=dict, init=False)
@@ -60,8 +66,11 @@ class Written:
         try:
             produce = _DECODER.decode(line.body.request)
             nbytes = produce_bytes(produce, line.api_version, line.client_id)
+            is_kept = self.writers is None or self.writers.note(line.user, produce.topics, now)
         except (msgspec.MsgspecError, UnicodeDecodeError):
-            nbytes = None
+            nbytes, is_kept = None, False
+        if not is_kept:
+            self._since = now
         user, client_id = line.user, line.client_id[:_LONGEST_NAME]
         is_new = (user, client_id) not in self._now
         if nbytes is None or (is_new and len(self._now) >= 3 * MOST_CLIENTS):
@@ -79,12 +88,20 @@ class Written:
             behind: how many bytes it has not read yet. While that grows, rates are too low.
         """
         self._turn(now)
-        if missed != self._missed or behind > MOST_BEHIND:
-            self._missed, self._since = missed, now
-        if self._polled is None or now > self._polled + SILENT_S or now < self._since + WHOLE_S:
+        if not self.is_whole(now, missed, behind):
             return None
         user, client_id, both = (peak.highest(now) for peak in self._peaks)
         return Rates(user, client_id, both, is_logged=True)
+
+    def is_whole(self, now: float, missed: int, behind: int = 0) -> bool:
+        """Whether the log has all that was written in the last minute; arguments as ``rates``."""
+        if missed != self._missed or behind > MOST_BEHIND:
+            self._missed, self._since = missed, now
+        return (
+            self._polled is not None
+            and now <= self._polled + SILENT_S
+            and now >= self._since + WHOLE_S
+        )
 
     def _turn(self, now: float) -> None:
         """Begin a new slot if it is time."""

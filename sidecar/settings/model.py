@@ -241,7 +241,8 @@ class Settings(BaseSettings):
         "cluster", alias="throttle_scope"
     )
     """Which producers are throttled when a volume is full: all producers of the cluster, or only
-    producers of topics with a replica on that volume, which requires the authorizer."""
+    producers of topics with a replica on that volume, which requires the authorizer. With
+    SIDECAR_ENFORCEMENT=client-quotas it requires the request log of every broker instead."""
     enforcement: Annotated[Enforcement, _one_of(Enforcement)] = "callback"
     """What enforces the factor: the brokers' quota callback, or Kafka's client quotas, which the
     sidecar then lowers and restores and which requires ALTER_CONFIGS on the cluster. With none, the

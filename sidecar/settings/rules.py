@@ -132,8 +132,9 @@ def _check_quotas(values: Settings, problems: Problems, *, has_brokers: bool) ->
         return
     if not has_brokers and values.check_interval_s > 0.0:
         problems.add("enforcement", f"client-quotas {needed}")
-    if values.scope == "volume":
-        problems.add("throttle_scope", f"can't be volume with client-quotas in {name}")
+    if values.scope == "volume" and values.request_log_file is None:
+        needed = f"needs {problems.name('request_log_file')}"
+        problems.add("throttle_scope", f"volume {needed} with client-quotas in {name}")
     if values.quota_source is not None:
         text = f"can't be set with client-quotas in {name}: both would set the same quotas"
         problems.add("quota_source", text)

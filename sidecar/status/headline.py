@@ -168,9 +168,12 @@ def effect_of(decision: Decision, counts: ReaderCounts) -> str:
 
 
 def _who(decision: Decision, counts: ReaderCounts) -> str:
-    """Whose producers; a broker without an authorizer throttles everyone."""
-    topics = decision.topics
-    if topics is None or counts.authorizers < counts.readers:
+    """Whose producers; a broker without an authorizer throttles everyone.
+
+    Client quotas may have to throttle everyone too, so their number is told instead.
+    """
+    topics, is_by_quotas = decision.topics, counts.enforcement == "client-quotas"
+    if topics is None or is_by_quotas or counts.authorizers < counts.readers:
         return "producers"
     return f"producers of {len(topics)} {'topic' if len(topics) == 1 else 'topics'}"
 

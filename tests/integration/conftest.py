@@ -43,6 +43,7 @@ _NEEDS: Final = {
     "test_budgets": "broker",
     "test_callback_model": "broker",
     "test_chaos": "demo",
+    "test_client_quota_scope": "broker",
     "test_cluster_life": "broker",
     "test_compose": "package",
     "test_container": "package",

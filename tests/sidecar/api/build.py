@@ -11,6 +11,8 @@ from prometheus_client import CollectorRegistry
 
 from sidecar.api.readiness import Polling
 from sidecar.budgets.capability import BudgetCapability
+from sidecar.client_quotas.routes import add_writers
+from sidecar.client_quotas.writers import BrokerWriters
 from sidecar.control.board import Board, Listener, Snapshot
 from sidecar.control.capability import Capability, Services
 from sidecar.control.capability_failures import CapabilityFailures
@@ -157,6 +159,8 @@ class FakeSidecar:
         yield Routed("producer_ids", add_ids)
         yield Routed("request_time", lambda app: add_usage(app, self.ids.log))
         yield Routed("mutations", lambda app: add_admissions(app, admit))
+        untold = BrokerWriters(None, None, False, [])
+        yield Routed("client_quotas", lambda app: add_writers(app, lambda: untold))
 
     def see(self, observation: Observation) -> Snapshot:
         """Publishes an observation."""

@@ -1,12 +1,17 @@
 """The capability: what runs, what the page and metrics show, and that it is off by default."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import pytest
+from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from sidecar.client_quotas.capability import ClientQuotaCapability, prepare
+from sidecar.client_quotas.plan import Found
 from sidecar.client_quotas.retained import read_kept
+from sidecar.client_quotas.scope_watch import PATH
 from sidecar.control.board import Board
 from sidecar.control.metric_source import MetricSource
 from sidecar.quotas.entities import Entity
@@ -16,11 +21,12 @@ from sidecar.requestlog.tail_read import TailRead
 from sidecar.settings import load
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.memory import Contents
 from sidecar.throttle.peak import Peak
 from sidecar.throttle.rules import Rules
 from tests.sidecar.control.services import services
 from tests.sidecar.requestlog.lines import line
-from tests.sidecar.throttle.build import FakeClock
+from tests.sidecar.throttle.build import FakeClock, reading, whole
 
 KEPT = {"entity": {"user": "alice"}, "original": 1e7, "base": 1e7}
 UNKNOWN = {"entity": {"tenant": "alice"}, "original": None, "base": 1.0}
@@ -89,6 +95,59 @@ def test_what_clients_write_is_known_from_the_request_log() -> None:
             assert block is not None
             said.append("from the request log" in block.sentences[1])
     assert [True, False] * 2 == said
+
+
+def test_the_page_says_whom_a_throttle_is_for() -> None:
+    """Once quotas were read, since only a sidecar that acts asks who writes."""
+    on = Board(
+        VolumeLimit(Rules(MinAvailableBytes(10), 300.0), 1.0, is_of_volumes=True), FakeClock()
+    )
+    more = {"SIDECAR_ENFORCEMENT": "client-quotas", "SIDECAR_THROTTLE_SCOPE": "volume"}
+    more["SIDECAR_REQUEST_LOG_FILE"] = "requests.log"
+    made = capability(on, LogReader(Path("none")), **more)
+    on.observe(whole(0.0, [reading(1, 0.0, {"/d": 5})]))
+    contents = {(1, "/d"): Contents(frozenset({"full"}), 0.0)}
+    on.update(lambda memory: replace(memory, contents=contents))
+    said = []
+    for found in (None, Found({}, {})):
+        assert made._throttle is not None
+        made._throttle.found = found
+        block = made.block()
+        assert block is not None
+        said.append([text for text in block.sentences if text.startswith("The throttle is for")])
+    expected = "The throttle is for all clients, since no sidecar tells who writes to broker 1."
+    assert [[], [expected]] == said
+
+
+async def test_other_sidecars_are_told_who_writes_with_the_scope_of_volumes() -> None:
+    """The broker is the only one, or the one of the settings; without the scope, nothing is."""
+    clock, log = FakeClock(), LogReader(Path("none"))
+    more = {"SIDECAR_ENFORCEMENT": "client-quotas", "SIDECAR_REQUEST_LOG_FILE": "requests.log"}
+    scope = {**more, "SIDECAR_THROTTLE_SCOPE": "volume"}
+    data = [{"name": "orders", "partitionData": [{"index": 0, "recordsSizeInBytes": 100}]}]
+    told = []
+    for number, own in enumerate((more, scope, {**scope, "SIDECAR_BROKER_ID": "7"}, scope)):
+        on = Board(VolumeLimit(Rules(MinAvailableBytes(10), 300.0), 1.0), clock)
+        count = 2 if number == 3 else 1
+        seen = [reading(each, clock.now, {"/d": 50}) for each in range(1, count + 1)]
+        on.observe(whole(clock.now, seen))
+        made = capability(on, log, **own)
+        log._take(TailRead((line(0, request={"acks": -1, "topicData": data}, version=9),)))
+        app = FastAPI()
+        made.add_routes(app)
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://s") as client:
+            for _ in range(7):
+                log._take(TailRead((line(35),)))
+                clock.now += 10.0
+            told.append((await client.get(PATH)).json())
+    writers = [["alice", "orders", ""]]
+    assert [
+        {"broker_id": None, "cluster_id": "A", "is_whole": False, "writers": []},
+        {"broker_id": 1, "cluster_id": "A", "is_whole": True, "writers": writers},
+        {"broker_id": 7, "cluster_id": "A", "is_whole": True, "writers": writers},
+        {"broker_id": None, "cluster_id": "A", "is_whole": True, "writers": writers},
+    ] == told
 
 
 async def test_the_page_says_what_tells_how_much_clients_write_and_how_coarse_that_is(

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -36,6 +37,7 @@ from sidecar.kafka.relief_messages import (
     ListGroups,
     ListOffsets,
 )
+from sidecar.kafka.topic_ids import TopicsById
 from sidecar.kafka.topic_messages import (
     CreatePartitions,
     CreateTopics,
@@ -191,6 +193,11 @@ REQUESTS: dict[str, tuple[Any, int, dict[str, object]]] = {
             "topics": [{"topic_id": None, "name": "a"}, {"topic_id": None, "name": "b"}],
             **NO_TOPIC_MADE,
         },
+    ),
+    "metadata of a topic by its id": (
+        TopicsById([bytes(range(16))]),
+        12,
+        {"topics": [{"topic_id": UUID(bytes=bytes(range(16))), "name": None}], **NO_TOPIC_MADE},
     ),
     "producers of three partitions": (
         DescribeProducers({"orders": [0, 7], "clicks": [1]}),

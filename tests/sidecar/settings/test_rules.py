@@ -1,5 +1,6 @@
 """A type of limit needs one setting, and no soft limit, stop line or margin of its own."""
 
+from pathlib import Path
 from typing import Annotated
 
 from sidecar.settings import HostPort, KafkaAdmin, Settings
@@ -76,13 +77,13 @@ def test_a_margin_of_another_type_is_refused() -> None:
     assert line.startswith(f"{margin.upper()}: must have the unit of the limit, {FIELD.upper()}")
 
 
-def test_client_quotas_are_set_by_one_part_and_for_all() -> None:
+def test_client_quotas_are_set_by_one_part_and_know_topics_by_the_request_log() -> None:
     """A quota source would set the same quotas; Kafka's quotas know no topics."""
     limit = {"storage_per_volume_limit_min_available_bytes": 10}
     both = {"enforcement": "client-quotas", "scope": "volume", "quota_source": "my:quotas"}
     _, problems = checked(*limit, "enforcement", "throttle_scope", "quota_source", **limit, **both)
     assert [
-        "THROTTLE_SCOPE: can't be volume with client-quotas in ENFORCEMENT",
+        "THROTTLE_SCOPE: volume needs SIDECAR_REQUEST_LOG_FILE with client-quotas in ENFORCEMENT",
         "QUOTA_SOURCE: can't be set with client-quotas in ENFORCEMENT: both would set the same "
         "quotas",
     ] == list(problems)
@@ -101,9 +102,11 @@ def test_client_quotas_are_set_by_one_part_and_for_all() -> None:
             for name in ("AIVEN", "KUBERNETES")
         ),
     } == set(problems)
-    alone, problems = checked(*limit, "enforcement", **limit, enforcement="client-quotas")
-    assert () == problems
-    assert alone is not None
+    quotas = {"enforcement": "client-quotas"}
+    for more in ({}, {"scope": "volume", "request_log_file": Path("requests.log")}):
+        valid, problems = checked(*limit, "enforcement", **limit, **quotas, **more)
+        assert () == problems
+        assert valid is not None
 
 
 def test_deletions_need_classes_and_a_place_for_their_journal() -> None:

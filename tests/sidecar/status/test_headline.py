@@ -281,6 +281,8 @@ def test_a_throttle_for_no_topic(counts: ReaderCounts, does: str, word: str) -> 
     [
         ({"orders"}, ReaderCounts(2, 2), "Producers of 1 topic are throttled"),
         ({"orders", "clicks"}, ReaderCounts(2, 2), "Producers of 2 topics are throttled"),
+        # By client quotas everyone may have to be, and their number follows.
+        ({"orders"}, ReaderCounts(0, 0, "client-quotas", 1), "Producers are throttled"),
         ({"orders", "clicks"}, ReaderCounts(2, 1), "Producers are throttled"),
     ],
 )

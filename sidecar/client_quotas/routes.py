@@ -1,0 +1,33 @@
+"""GET /v1/client-quotas/writers: who writes to the broker beside this sidecar, for other sidecars.
+
+Example: alice wrote to "orders" on broker 2, and the log has no gap: {"broker_id":2,
+"cluster_id":"A","is_whole":true,"writers":[["alice","orders",""]]}.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+from fastapi import FastAPI
+from starlette.responses import Response
+
+from sidecar.api.answers import NO_STORE
+from sidecar.client_quotas.scope_watch import PATH
+from sidecar.client_quotas.writers import BrokerWriters
+
+
+def add_writers(app: FastAPI, writers: Callable[[], BrokerWriters]) -> None:
+    """Add the route.
+
+    Args:
+        app: gets the route.
+        writers: what this sidecar tells.
+    """
+
+    @app.get(PATH, summary="Who writes to this sidecar's broker, for other sidecars")
+    async def of_own_broker() -> Response:
+        """Empty without client-quotas, a request log and the scope of volumes.
+
+        The form is for sidecars of the same version.
+        """
+        body = msgspec.json.encode(writers())
+        return Response(body, headers=NO_STORE, media_type="application/json")

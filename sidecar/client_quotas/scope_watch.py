@@ -1,0 +1,176 @@
+"""Learns during a throttle of some topics who writes to them, on all brokers.
+
+The sidecar asks all sidecars of ``SIDECAR_PEERS`` for the writers of their brokers, and a broker
+for the names of topics of which request logs have only the ids. It does so every ``EVERY_S``, and
+only while a throttle has topics. Within one throttle, users only come into scope. All are forgotten
+at the release.
+
+Example: a volume is full at 0 s. The sidecar asks its two peers, which answer within a few ms. Then
+the quotas of alice fall. bob begins to write to the same topic on broker 2 at 20 s, and is in scope
+at 28 s at the latest.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import msgspec
+
+from sidecar.client_quotas.scope import MOST_QUOTAS, Scoped, Told, quotas_for, scoped
+from sidecar.client_quotas.writers import BrokerWriters
+from sidecar.control.board import Board
+from sidecar.errors import SidecarError
+from sidecar.http import HttpError, failure_of
+from sidecar.peers.addresses import Address, Addresses
+from sidecar.quotas.entities import Entity
+from sidecar.throttle.decision import Decision
+from sidecar.volumes import Failure
+
+_log = logging.getLogger(__name__)
+
+PATH: Final = "/v1/client-quotas/writers"
+EVERY_S: Final = 5.0
+
+DEADLINE_S: Final = 3.0
+"""For the answers of all sidecars together."""
+_AT_ONCE: Final = 20
+MOST_TOLD: Final = 100_000
+"""The most users and topics of all brokers together. An answer past that does not count."""
+_IDS_AT_ONCE: Final = 1000
+_MOST_IDS: Final = 5000
+"""The most ids that are resolved each time; others wait for the next time."""
+
+_EXPECTED: Final = (OSError, SidecarError, HttpError, ValueError, RecursionError)
+"""As ``Trust.get``; CA certificates that can't be read now are a SidecarError."""
+
+Ask = Callable[[Address], Awaitable[BrokerWriters]]
+"""Asks a sidecar; raises like ``Trust.get``."""
+
+NamesOf = Callable[[int, Sequence[str]], Awaitable[Mapping[str, str] | Failure]]
+"""Asks a broker, by id, for names as ``sidecar.kafka.topic_ids``, within its own deadline."""
+
+
+@dataclass(slots=True)
+class ScopeWatch:
+    """Who is in scope; initially nothing is known.
+
+    Attributes:
+        board: has the decision and the brokers.
+        own: returns what this sidecar tells others.
+        addresses: the addresses of all sidecars; None if there is only this one.
+        ask: asks one of them.
+        names_of: resolves ids.
+    """
+
+    board: Board
+    own: Callable[[], BrokerWriters]
+    addresses: Addresses | None
+    ask: Ask
+    names_of: NamesOf
+    _asked_at: float | None = field(default=None, init=False)
+    _topics: tuple[str, ...] = field(default=(), init=False)
+    _told: dict[Address | None, Told] = field(default_factory=dict, init=False)
+    _names: dict[str, str] = field(default_factory=dict, init=False)
+    _held: frozenset[str] = field(default=frozenset(), init=False)
+
+    async def refresh(self) -> None:
+        """Ask if that is due, and forget everything after a throttle."""
+        now, decided = self.board.now(), self._decided
+        if decided.factor >= 1.0:
+            self._topics, self._told, self._names, self._held = (), {}, {}, frozenset()
+        if not decided.topics:
+            return
+        if decided.topics != self._topics:
+            # What was told has only the writers to the topics of before.
+            self._topics, self._asked_at, self._told = decided.topics, None, {}
+        if self._asked_at is not None and now < self._asked_at + EVERY_S:
+            return
+        self._asked_at = now
+        # One that is no topic's may be a new topic's, of which the asked broker did not know yet.
+        self._names = {topic_id: name for topic_id, name in self._names.items() if name}
+        if self.addresses is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(DEADLINE_S):
+                    await self._ask_all(self.addresses)
+        self._told[None] = Told(self.own(), now)
+        await self._resolve()
+        self._told = {key: self._reduced(each) for key, each in self._told.items()}
+        self._held |= self._scoped().sure
+
+    def scoped(self, quotas: Collection[Entity] = ()) -> Scoped:
+        """Return who is in scope now.
+
+        Args:
+            quotas: the entities that have a produce quota.
+        """
+        found = self._scoped()
+        users = found.users
+        if users is not None and quotas_for(users, quotas) > MOST_QUOTAS:
+            return Scoped(f"more than {MOST_QUOTAS:,} quotas are needed for {len(users):,} users")
+        return found
+
+    def _scoped(self) -> Scoped:
+        decided, active = self._decided, self.board.snapshot.memory.active
+        if decided.topics is None:
+            return Scoped("the decision names no topics")
+        told = self._told.values()
+        found = scoped(frozenset(decided.topics), active, told, self._names, self.board.now())
+        return found if found.why else replace(found, sure=found.sure | self._held)
+
+    @property
+    def _decided(self) -> Decision:
+        return self.board.snapshot.decision.decided
+
+    async def _ask_all(self, addresses: Addresses) -> None:
+        await addresses.look_up()
+        known = addresses.known
+        self._told = {key: each for key, each in self._told.items() if key in known}
+        limit = asyncio.Semaphore(_AT_ONCE)
+
+        async def ask(address: Address) -> None:
+            async with limit:
+                asked_at = self.board.now()
+                try:
+                    answer = await self.ask(address)
+                except _EXPECTED as error:
+                    why = failure_of(error, DEADLINE_S)
+                    _log.debug("the sidecar %s does not tell who writes: %s", address, why)
+                    return
+            cluster_id = self.board.snapshot.memory.cluster_id
+            told = self._reduced(Told(answer, asked_at))
+            count = sum(len(each.writers.writers) for each in (told, *self._told.values()))
+            is_same = None in {cluster_id, answer.cluster_id} or cluster_id == answer.cluster_id
+            if is_same and count <= MOST_TOLD:
+                self._told[address] = told
+
+        await asyncio.gather(*map(ask, known))
+
+    def _reduced(self, told: Told) -> Told:
+        """Leave out the writers that are surely out of scope."""
+        writers = [
+            each
+            for each in told.writers.writers
+            if (name := each.topic or self._names.get(each.topic_id)) is None
+            or name in self._topics
+        ]
+        return replace(told, writers=msgspec.structs.replace(told.writers, writers=writers))
+
+    async def _resolve(self) -> None:
+        """Resolve the ids that are not known yet."""
+        writers = (each for told in self._told.values() for each in told.writers.writers)
+        ids = {each.topic_id for each in writers if not each.topic}
+        active = self.board.snapshot.memory.active
+        own_id = self.own().broker_id
+        broker_id = own_id if own_id in active else min(active, default=None)
+        missing = sorted(ids - self._names.keys())[:_MOST_IDS]
+        for first in range(0, len(missing), _IDS_AT_ONCE):
+            if broker_id is None:
+                return
+            names = await self.names_of(broker_id, missing[first : first + _IDS_AT_ONCE])
+            if isinstance(names, Failure):
+                _log.debug("the ids of topics can't be resolved: %s", names.message)
+                return
+            self._names |= names
