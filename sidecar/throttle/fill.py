@@ -120,6 +120,12 @@ def rate_since(fill: Fill, since: float, window_s: float) -> float | None:
     return _slope(_base(trail, window_s), last)
 
 
+def has_rate_since(fill: Fill, since: float, window_s: float) -> bool:
+    """Whether ``rate_over`` that window has only readings since a moment, steady seconds."""
+    first = next((mark.read_at for mark in fill.trail if mark.read_at >= since), None)
+    return first is not None and fill.trail[-1].read_at - first >= max(WINDOW_S, window_s)
+
+
 def seconds_to(headroom_bytes: float, bytes_per_second: float | None) -> float | None:
     """How long ``headroom_bytes`` last at a rate.
 

@@ -17,11 +17,11 @@ a sixth of two horizons. Pauses of 100 s would be judged too late again: pauses 
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from sidecar.throttle.fill import WINDOW_S
+from sidecar.throttle.fill import WINDOW_S, has_rate_since
 from sidecar.throttle.full import soonest_full_at
 from sidecar.throttle.memory import Memory, VolumeState
 
@@ -181,18 +181,22 @@ class LeakRules:
             {broker: Leak(share, now, self.pause_s(share)) for broker, share in shares.items()},
         )
 
-    def _judge(self, leak: Leak, volumes: Iterable[VolumeState], now: float) -> Leak:
+    def _judge(self, leak: Leak, volumes: Collection[VolumeState], now: float) -> Leak:
         pause_s = self.pause_s(leak.share)
         window_s = _PAUSES_OF_A_RATE * pause_s
         if now - leak.since < self._settles_s(leak):
             return leak
-        full_at = soonest_full_at(volumes, window_s)
+        # A broker that fell silent has no rate under this share. Its rate from before would be that
+        # of clients that nobody throttled.
+        since = leak.since + leak.pause_before_s
+        known = [state for state in volumes if has_rate_since(state.fill, since, window_s)]
+        full_at = soonest_full_at(known, window_s)
         # If no volume fills, the time is infinite and the share grows.
         horizons = math.inf if full_at is None else max(0.0, full_at - now) / self.horizon_s
         # Between one and four horizons the share stays. Both ends are a factor of two from the aim,
         # and a rate over two pauses is at most 1.5 times the long-term rate. So noise alone does
-        # not make the share go up and down.
-        if 1.0 < horizons <= _AIM * _AIM:
+        # not make the share go up and down. It does not grow either while a rate is unknown.
+        if horizons > 1.0 and (len(known) < len(volumes) or horizons <= _AIM * _AIM):
             return leak
         # The rate is proportional to the share: half the share doubles the time until full. The
         # step is limited because the rate may be wrong just after a throttle began, while replicas

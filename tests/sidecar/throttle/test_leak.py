@@ -213,6 +213,27 @@ def test_nothing_read_changes_nothing() -> None:
     assert before == _next(before, Memory(), throttled=True, now=now)
 
 
+def test_a_rate_from_before_the_throttle_does_not_count() -> None:
+    """A broker fell silent as the throttle began: nobody knows whether its volume still fills.
+
+    Until its readings are too old, nobody pauses for longer, and nobody may let more through.
+    """
+    filling = [
+        reading(1, at, {"/d": round(200_000 - 6000 * at)}, total=TOTAL) for at in (-20, -10, 0)
+    ]
+    memory = after(*(whole(each.read_at, [each]) for each in filling))
+    whole_budget, tenth = Leaks(0.0), Leaks(0.0, {2: Leak(0.1, 0.0)})
+    for at in range(1, 290):
+        now = float(at)
+        memory = FACTORS.fold(
+            memory, whole(now, [reading(2, now, {"/d": TOTAL - 2}, total=TOTAL)], silent=[1])
+        )
+        whole_budget = _next(whole_budget, memory, throttled=True, now=now)
+        tenth = _next(tenth, memory, throttled=True, now=now)
+        assert {} == whole_budget.shares
+        assert {2: 0.1} == tenth.shares
+
+
 def test_a_release_ends_it() -> None:
     """The next throttle begins with the whole budget, and is judged anew."""
     memory = _filling(1000.0, left_s=20.0)
