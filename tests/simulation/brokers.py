@@ -69,6 +69,7 @@ class SimulatedBroker(FakeBroker):
         served: who asked for its log dirs, and what it was last answered, unless that is forgotten.
         answered_s: likewise, and when that was; nobody forgets it.
         answered: its last answers to anybody, oldest first.
+        numbered_s: since when it has its node id.
         asking: who sent the request that it answers.
         left_bytes: what was available on each volume when it ended.
     """
@@ -93,6 +94,7 @@ class SimulatedBroker(FakeBroker):
         self.served: dict[str, Served] = {}
         self.answered_s: dict[str, float] = {}
         self.answered: deque[Served] = deque(maxlen=_ANSWERS)
+        self.numbered_s = 0.0
         self.asking = ""
         self.left_bytes: list[int] = []
         self._forms: dict[tuple[object, ...], bytes] = {}
@@ -133,6 +135,7 @@ class SimulatedBroker(FakeBroker):
         """Gives it another node id; the registration of the one it had remains."""
         former = FormerBroker(self)
         self.broker_id = broker_id
+        self.numbered_s = asyncio.get_running_loop().time()
         # An answer has no node id: a list of then leads to this address for the former one too.
         return former
 
@@ -180,6 +183,7 @@ class FormerBroker(FakeBroker):
         served: as the broker's.
         answered_s: likewise.
         answered: likewise.
+        numbered_s: likewise.
     """
 
     def __init__(self, broker: SimulatedBroker) -> None:
@@ -189,6 +193,7 @@ class FormerBroker(FakeBroker):
         self.served = broker.served
         self.answered_s = broker.answered_s
         self.answered = broker.answered
+        self.numbered_s = broker.numbered_s
         self._left_bytes = broker.left_bytes
 
     @property
@@ -221,25 +226,29 @@ class OrderedConnection(FakeConnection):
         slow_s = self._of.slow_s if key == DESCRIBE_LOG_DIRS else 0.0
         self._loop.call_later(self._of.service_s + slow_s, self._serve)
 
+    def _told(self, before: Served | None, now_s: float) -> Served:
+        """An answer; a log dir without sizes has those of before."""
+        known = {} if before is None else before.available
+        available = {
+            each.log_dir: known.get(each.log_dir, each.total_bytes)
+            if each.is_offline or each.is_unreadable
+            else each.available_bytes
+            for each in self._of.volumes
+        }
+        offline = [each.log_dir for each in self._of.volumes if each.is_offline]
+        return Served(now_s, available, offline)
+
     def _serve(self) -> None:
         spoil = self._of.spoil
         peer = self.transport.peer.process  # type: ignore[attr-defined] # a Pipe
         (key,) = struct.unpack_from(">h", self._waiting[0], 4)
         polls = key == DESCRIBE_LOG_DIRS and self._waiting[0].endswith(_NO_TOPICS)
         if polls and spoil is None:
-            before = self._of.served.get(peer.name)
-            known = {} if before is None else before.available
-            available = {
-                each.log_dir: known.get(each.log_dir, each.total_bytes)
-                if each.is_offline or each.is_unreadable
-                else each.available_bytes
-                for each in self._of.volumes
-            }
-            offline = [each.log_dir for each in self._of.volumes if each.is_offline]
-            now_s = self._loop.time()
-            self._of.served[peer.name] = Served(now_s, available, offline)
+            now_s, answered = self._loop.time(), self._of.answered
+            self._of.served[peer.name] = self._told(self._of.served.get(peer.name), now_s)
             self._of.answered_s[peer.name] = now_s
-            self._of.answered.append(self._of.served[peer.name])
+            # What has no sizes now was known last to whoever asked last while it had some.
+            answered.append(self._told(answered[-1] if answered else None, now_s))
         self._of.asking = peer.name
         self._of.twist = None if spoil is None else lambda _, __, sent: spoil(sent)
         super()._handle(self._waiting[0])

@@ -281,7 +281,12 @@ class Claims:
     ) -> "Iterator[tuple[SimulatedBroker | FormerBroker, Volume, int]]":
         """The most of each volume that was last answered to this sidecar or whom it may follow."""
         for broker in self._world.all_registered():
-            served = [each.available for each in self._served(broker, sidecar)]
+            # What was answered under a former node id is known of that one.
+            served = [
+                each.available
+                for each in self._served(broker, sidecar)
+                if each.at_s >= broker.numbered_s
+            ]
             for volume in broker.volumes:
                 known = (each.get(volume.log_dir, volume.total_bytes) for each in served)
                 yield broker, volume, max(known, default=volume.total_bytes)

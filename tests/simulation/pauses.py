@@ -42,6 +42,8 @@ from tests.simulation.throttles import (
     Throttle,
 )
 
+_LEAST_MS: Final = (WINDOW.samples - 1) * WINDOW.window_ms
+"""Kafka divides by so much at least; the rate of a newer client is not known yet."""
 _RAMP_TOLERANCE_MS: Final = 20.0
 """How far a client may be ahead of its ramp: requests come in lumps."""
 
@@ -145,8 +147,7 @@ class Enforcement:
         if now.wall_ms < self._set_back_from_ms + WINDOW.span_ms + WINDOW.window_ms:
             return 0.0
         age_ms = max(1000.0, (now.nanos - tag_set.since_nanos) / 1e6)
-        least_ms = (WINDOW.samples - 1) * WINDOW.window_ms
-        return tag_set.rate.measure(now.wall_ms) * max(1.0, least_ms / age_ms)
+        return tag_set.rate.measure(now.wall_ms) * max(1.0, _LEAST_MS / age_ms)
 
     def _note_before(self, tag_set: TagSet, measured: float, now: Moment) -> None:
         """The rate before a throttle that begins now, unless another throttle shaped it."""
@@ -156,7 +157,8 @@ class Enforcement:
             return
         recent = any(each.is_recent(now.nanos) for each in groups)
         tag_set.before = max(tag_set.before, measured) if recent else measured
-        tag_set.is_before_least = not is_free
+        is_new = now.nanos - tag_set.since_nanos < _LEAST_MS * 1_000_000
+        tag_set.is_before_least = not is_free or is_new
 
     def appeared(self, tag_set: TagSet) -> None:
         """A tag set has its first request, whose bytes are the first that count."""

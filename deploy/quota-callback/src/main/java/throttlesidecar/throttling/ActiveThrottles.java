@@ -121,8 +121,10 @@ public final class ActiveThrottles {
     /**
      * Notes the rate of a tag set before a throttle that begins now: the measured rate, unless another
      * throttle influenced it.
+     *
+     * @param isNew whether the tag set is too new for its rate to be known.
      */
-    void noteBefore(TagSet tagSet, double measured, long nanos) {
+    void noteBefore(TagSet tagSet, double measured, boolean isNew, long nanos) {
         Throttle user = users.get(tagSet.user);
         Throttle budget = tagSet.owner == null ? null : budgets.get(tagSet.owner);
         double last = tagSet.before;
@@ -133,7 +135,7 @@ public final class ActiveThrottles {
         boolean isRecent = all.isRecent(nanos) || user != null && user.isRecent(nanos)
                 || budget != null && budget.isRecent(nanos);
         tagSet.before = isRecent ? Math.max(last, measured) : measured;
-        tagSet.isBeforeLeast = !isFree;
+        tagSet.isBeforeLeast = !isFree || isNew;
     }
 
     long epoch(String user) {

@@ -54,7 +54,7 @@ final class RatesBefore {
     /** Notes the rate of each tag set of a user, or of all for null, and returns their sum. */
     Throttle.Before measure(String user) {
         Throttle.Before sum = sum(user, tagSet -> {
-            old.noteBefore(tagSet, rate(tagSet), nanos);
+            old.noteBefore(tagSet, rate(tagSet), isNew(tagSet), nanos);
             return tagSet.before;
         });
         // A user without traffic, or with none in its own tag sets, counts with the average of all.
@@ -101,11 +101,21 @@ final class RatesBefore {
             // Kafka divides by at least the window of all samples but one, which is too long for a new
             // tag set.
             double ageMs = Math.max(MS_PER_S, (nanos - since) / NANOS_PER_MS);
-            long leastMs = (metric.config().samples() - 1) * metric.config().timeWindowMs();
-            return rate * Math.max(1.0, leastMs / ageMs);
+            return rate * Math.max(1.0, leastMs(metric) / ageMs);
         } catch (RuntimeException | LinkageError error) {
             failed.accept(error);
             return 0.0;
         }
+    }
+
+    /** Whether the first request came too recently for a whole window. */
+    private boolean isNew(TagSet tagSet) {
+        Long since = tagSet.sinceNanos;
+        KafkaMetric metric = tagSet.metric;
+        return since != null && metric != null && (nanos - since) / NANOS_PER_MS < leastMs(metric);
+    }
+
+    private static long leastMs(KafkaMetric metric) {
+        return (metric.config().samples() - 1) * metric.config().timeWindowMs();
     }
 }

@@ -41,8 +41,8 @@ public final class TagSet {
     volatile double before;
 
     /**
-     * Whether the client may write more than {@link #before}, because it was measured in a ramp and no
-     * earlier rate is known, as on a broker that started during a throttle.
+     * Whether the client may write more than {@link #before}, because it was measured in a ramp or in
+     * the client's first seconds, and no earlier rate is known.
      */
     volatile boolean isBeforeLeast;
 

@@ -103,6 +103,17 @@ class ReleaseTest {
         assertEquals(1.1e5, send("bob", 1e5, 1000, 10_000), 0.2e5, "the rate is the same as before");
     }
 
+    /** Its leader moved here just before the throttle, and it had hardly begun to send. */
+    @Test
+    void aRateOfAClientsFirstSecondsIsTheLeastThatItWrites() {
+        send("", 3e5, 30_000, 2000);
+        rig.enforcement.apply(factors(0.0));
+        send("", 3e6, 30_000, 20_000);
+        rig.enforcement.apply(factors(1.0));
+        send("", 3e6, 30_000, 30_000);
+        assertEquals(3e6, send("", 3e6, 30_000, 30_000), 2e5);
+    }
+
     /** A broker that starts during a throttle never measures the client's own rate. */
     @Test
     void aRateThatOnlyShortReleasesAllowedIsNotTakenForTheClientsOwn() {
