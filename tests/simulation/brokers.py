@@ -46,11 +46,13 @@ class Served(NamedTuple):
     """What a broker answered.
 
     Attributes:
+        asker: the process that asked; it may have given up before.
         at_s: when.
         available: log dir -> the bytes that were last known to be available.
         offline: the log dirs that were offline.
     """
 
+    asker: str
     at_s: float
     available: Mapping[str, int]
     offline: Sequence[str]
@@ -226,7 +228,7 @@ class OrderedConnection(FakeConnection):
         slow_s = self._of.slow_s if key == DESCRIBE_LOG_DIRS else 0.0
         self._loop.call_later(self._of.service_s + slow_s, self._serve)
 
-    def _told(self, before: Served | None, now_s: float) -> Served:
+    def _told(self, asker: str, before: Served | None, now_s: float) -> Served:
         """An answer; a log dir without sizes has those of before."""
         known = {} if before is None else before.available
         available = {
@@ -236,7 +238,7 @@ class OrderedConnection(FakeConnection):
             for each in self._of.volumes
         }
         offline = [each.log_dir for each in self._of.volumes if each.is_offline]
-        return Served(now_s, available, offline)
+        return Served(asker, now_s, available, offline)
 
     def _serve(self) -> None:
         spoil = self._of.spoil
@@ -245,10 +247,11 @@ class OrderedConnection(FakeConnection):
         polls = key == DESCRIBE_LOG_DIRS and self._waiting[0].endswith(_NO_TOPICS)
         if polls and spoil is None:
             now_s, answered = self._loop.time(), self._of.answered
-            self._of.served[peer.name] = self._told(self._of.served.get(peer.name), now_s)
+            own = self._told(peer.name, self._of.served.get(peer.name), now_s)
+            self._of.served[peer.name] = own
             self._of.answered_s[peer.name] = now_s
             # What has no sizes now was known last to whoever asked last while it had some.
-            answered.append(self._told(answered[-1] if answered else None, now_s))
+            answered.append(self._told(peer.name, answered[-1] if answered else None, now_s))
         self._of.asking = peer.name
         self._of.twist = None if spoil is None else lambda _, __, sent: spoil(sent)
         super()._handle(self._waiting[0])

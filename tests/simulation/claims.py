@@ -262,19 +262,21 @@ class Claims:
     def _served(
         self, broker: "SimulatedBroker | FormerBroker", sidecar: SimulatedSidecar
     ) -> "list[Served]":
-        """What a broker last answered a sidecar, or others that it may follow.
+        """What a broker answered a sidecar since its last reading, or others that it may follow.
 
-        A sidecar that reaches neither a broker nor an observer rests on an older answer to an
-        observer. So all answers count since the time of its own reading.
+        A sidecar that reaches neither a broker nor an observer rests on an older answer, and a slow
+        one may come when it has given up. So all answers count since the time of its own reading.
         """
-        if not self._world.has_observers:
-            return [broker.served[sidecar.name]] if sidecar.name in broker.served else []
         assert sidecar.parts is not None
         state = sidecar.parts.board.snapshot.memory.brokers.get(broker.broker_id)
+        own = [broker.served[sidecar.name]] if sidecar.name in broker.served else []
         if state is None or state.read_at is None:
-            return list(broker.served.values())
+            return [*broker.served.values()] if self._world.has_observers else own
         read_s = state.read_at - sidecar.anchor_s
-        return [*takewhile(lambda each: each.at_s >= read_s, reversed(broker.answered))]
+        found = takewhile(lambda each: each.at_s >= read_s, reversed(broker.answered))
+        if self._world.has_observers:
+            return [*found]
+        return [each for each in found if each.asker == sidecar.name] or own
 
     def _last_available(
         self, sidecar: SimulatedSidecar
