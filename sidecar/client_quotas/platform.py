@@ -47,9 +47,19 @@ class QuotaPlatform(Protocol):
         """Return the produce quotas and the originals that the cluster keeps."""
 
     async def apply(
-        self, keep: Mapping[Entity, Kept], values: Mapping[Entity, float]
+        self,
+        keep: Mapping[Entity, Kept],
+        values: Mapping[Entity, float],
+        originals: Mapping[Entity, Kept],
     ) -> Outcomes | Failure:
-        """Keep originals, and only then set quotas; the outcomes are those of the quotas."""
+        """Keep originals, and only then set quotas; the outcomes are those of the quotas.
+
+        Args:
+            keep: entity -> its original, which the cluster does not keep yet.
+            values: entity -> its new quota.
+            originals: entity -> its original, for each of ``values``. It is written beside the
+                quota: another sidecar may have restored both since they were read.
+        """
 
     async def restore(
         self, originals: Mapping[Entity, float | None], also: Collection[Entity] = ()
@@ -101,7 +111,10 @@ class KafkaQuotas:
         return Found(produce, originals_in(quotas))
 
     async def apply(
-        self, keep: Mapping[Entity, Kept], values: Mapping[Entity, float]
+        self,
+        keep: Mapping[Entity, Kept],
+        values: Mapping[Entity, float],
+        originals: Mapping[Entity, Kept],
     ) -> Outcomes | Failure:
         """As in ``QuotaPlatform``."""
         records: dict[Entity, float | None] = {}
@@ -118,8 +131,15 @@ class KafkaQuotas:
             for entity, kept in keep.items()
             if (failure := kept_now[record_of(entity, kept)[0]]) is not None
         }
-        outcomes = await self._set({key: each for key, each in values.items() if key not in failed})
-        return outcomes if isinstance(outcomes, Failure) else {**outcomes, **failed}
+        pairs: dict[Entity, float | None] = {}
+        for entity, value in values.items():
+            if entity not in failed:
+                record, original = record_of(entity, originals[entity])
+                pairs |= {record: original, entity: value}
+        outcomes = await self._set(pairs)
+        if isinstance(outcomes, Failure):
+            return outcomes
+        return {**{entity: outcomes.get(entity) for entity in values}, **failed}
 
     async def restore(
         self, originals: Mapping[Entity, float | None], also: Collection[Entity] = ()

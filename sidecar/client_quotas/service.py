@@ -209,7 +209,8 @@ class QuotaThrottle:
             await self._persist()
         lowered: Outcomes | Failure = {}
         if planned.keep or planned.values:
-            lowered = await self.platform.apply(planned.keep, planned.values)
+            originals = {entity: self.ledger.kept[entity] for entity in planned.values}
+            lowered = await self.platform.apply(planned.keep, planned.values, originals)
         if isinstance(lowered, Failure):
             return lowered
         for entity, value in planned.values.items():

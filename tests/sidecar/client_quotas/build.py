@@ -1,6 +1,6 @@
 """Sidecars that throttle by the client quotas of a cluster in memory; a test moves their clock."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 
@@ -36,6 +36,7 @@ class FakeKafka:
         is_down: whether no broker answers.
         changes: how many alterations were made.
         reads: how often quotas were read.
+        late: what others do while the next alteration is under way; None: nothing.
     """
 
     quotas: dict[Entity, dict[str, float]] = field(default_factory=dict)
@@ -43,6 +44,7 @@ class FakeKafka:
     is_down: bool = False
     changes: int = 0
     reads: int = 0
+    late: Callable[[], None] | None = None
 
     async def describe(self) -> ClientQuotas | Failure:
         self.reads += 1
@@ -51,6 +53,9 @@ class FakeKafka:
     async def alter(self, alterations: Sequence[Alteration]) -> list[Failure | None] | Failure:
         if self.is_down:
             return DOWN
+        late, self.late = self.late, None
+        if late is not None:
+            late()
         for parts, values in alterations:
             if self.kill_after is not None:
                 self.kill_after -= 1

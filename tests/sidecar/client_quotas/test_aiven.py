@@ -87,7 +87,9 @@ async def test_quotas_are_lowered_and_come_back(token: Path, *, merges: bool) ->
     platform = quotas_of(scripted, token)
     assert Found({ALICE: 1e7}, {}) == await platform.read()
     kept = {ALICE: Kept(1e7, 1e7), REST: Kept(None, 3e6)}
-    assert {ALICE: None, REST: None} == await platform.apply(kept, {ALICE: 8559249.0, REST: 6e6})
+    assert {ALICE: None, REST: None} == await platform.apply(
+        kept, {ALICE: 8559249.0, REST: 6e6}, kept
+    )
     assert {**BEFORE, "producer_byte_rate": 8559249.0} in scripted.quotas
     assert {"client-id": "default", "producer_byte_rate": 6e6} in scripted.quotas
     assert Found({ALICE: 8559249.0, REST: 6e6}, kept) == await platform.read()
@@ -114,8 +116,9 @@ async def test_a_quota_is_removed_without_its_neighbours(token: Path, *, merges:
 async def test_no_quota_is_above_what_the_api_takes(token: Path) -> None:
     """The next lower rung takes its place, so that the sidecar recognises it."""
     scripted = Scripted()
-    await quotas_of(scripted, token).apply({}, {REST: MOST * 1.01})
-    assert is_rung(scripted.quotas[0]["producer_byte_rate"])
+    await quotas_of(scripted, token).apply({}, {REST: MOST * 1.01}, {REST: Kept(None, MOST)})
+    (quota,) = (each for each in scripted.quotas if each["client-id"] == "default")
+    assert is_rung(quota["producer_byte_rate"])
 
 
 def test_a_failure_says_what_to_check_and_no_token(token: Path) -> None:

@@ -210,6 +210,28 @@ async def test_a_failure_is_logged_once(clock: FakeClock, caplog: pytest.LogCapt
     ] == [text for text in texts if text.startswith("client quotas can")]
 
 
+async def test_a_change_that_comes_after_another_sidecar_restored_brings_its_original(
+    clock: FakeClock,
+) -> None:
+    """Else nobody would know of it once the sidecar is killed and its state file lost."""
+    cluster = kafka()
+    late = Sidecar(cluster, clock)
+    await late.run(0.0, 60.0)
+
+    restored: list[float] = []
+
+    def restore() -> None:
+        cluster.quotas = deepcopy(BEFORE)
+        restored.append(clock.now)
+
+    cluster.late = restore
+    while not restored:
+        await late.run(0.0, 2.0)
+    assert 1e7 > (cluster.produce(ALICE) or 0.0)
+    await Sidecar(cluster, clock).run(1.0, RELEASED_S)
+    assert BEFORE == cluster.quotas
+
+
 SLOW = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 200)]
 
 
