@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from sidecar.kafka.client.pool import Pool
+from sidecar.kafka.client.pool import Pool, _summary
 from sidecar.kafka.cluster_answers import read_cluster
 from sidecar.kafka.cluster_messages import DescribeCluster, DescribeLogDirs
-from sidecar.volumes import FailureKind
+from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.kafka.servers import Clock, admin, bootstrap, failed
 from tests.support.fake_broker import (
     API_VERSIONS,
@@ -76,3 +76,12 @@ async def test_a_configured_address_is_not_connected_behind_a_change(
         assert not cluster.brokers[0].connections
         assert not cluster.brokers[1].connections
         assert 1 == cluster.brokers[0].connected
+
+
+@pytest.mark.parametrize("kind", FailureKind)
+def test_each_kind_of_failure_may_be_that_of_all(kind: FailureKind) -> None:
+    """Also one of a broker that shares its address, when it is the only one to be asked."""
+    failure = Failure(kind, "b1:9092: no")
+    assert Failure(kind, "no broker reported the list: b1:9092: no") == _summary(
+        [failure], "the list"
+    )
