@@ -5,8 +5,9 @@ as those with an API of their own over HTTP, can be added as another class with 
 ``KafkaQuotas`` is for all brokers that answer DescribeClientQuotas and AlterClientQuotas (Kafka
 2.8), and keeps originals as ``sidecar.quotas.kept_originals`` describes.
 
-Example: ``await quotas.apply({alice: Kept(1e7, 1e7)}, {alice: 8559249.0})`` first keeps alice's
-original in the cluster, and then lowers her quota. If the first request fails, nothing is lowered.
+Example: ``await quotas.apply(first, {alice: 8559249.0}, first)`` with ``first`` = ``{alice:
+Kept(1e7, 1e7)}`` keeps alice's original in the cluster, and then lowers her quota. If the first
+request fails, nothing is lowered. Later steps keep nothing new: ``apply({}, ..., first)``.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
