@@ -25,8 +25,8 @@ from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
 
 MOST_AT_ONCE: Final = 1000
-"""Kafka refuses a request whose changes need more than 10,000 records (POLICY_VIOLATION). It is even,
-so that an original and its quota stay together (``sidecar.client_quotas.platform``)."""
+"""Kafka refuses a request whose changes need more than 10,000 records (POLICY_VIOLATION). Even, so
+that an original and its quota stay together (``sidecar.client_quotas.platform``)."""
 
 _DESCRIBE_CLIENT_QUOTAS = DescribeClientQuotas()
 
