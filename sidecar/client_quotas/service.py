@@ -248,10 +248,9 @@ class QuotaThrottle:
             pass
 
     def _wanted(self, factor: float) -> Wanted:
-        users = self.slowed
-        in_scope = None if self.in_scope is None else self.in_scope.users
-        if factor < 1.0 and in_scope is not None:
-            users |= {user: min(factor, users.get(user, 1.0)) for user in in_scope}
+        users, in_scope = self.slowed, self.in_scope
+        if factor < 1.0 and in_scope is not None and in_scope.users is not None:
+            users |= {user: min(factor, users.get(user, 1.0)) for user in in_scope.users}
             factor = 1.0
         return Wanted(factor, self.floor, self.board.now(), self.rates, users)
 
