@@ -1,7 +1,7 @@
 """Logs once when this sidecar decides to throttle and no broker reads the decision.
 
 A callback that reads another sidecar reports to that one, so this is a warning and no error. With
-another SIDECAR_ENFORCEMENT than "callback" no broker has to read it, and nothing is logged.
+another SIDECAR_ENFORCEMENT than "callback", only throttles of single users need a reader.
 
 Example: producers are to be throttled from 100 s on, and no callback reads this sidecar. There is
 one warning at 160 s, and a line when broker 1 reads the decision at 400 s.
@@ -36,11 +36,13 @@ class ReaderWatch:
             now = self.board.now()
             decision = self.board.snapshot.decision
             readers = self.board.readers.recent(now)
-            needs_readers = self.board.readers.enforcement == "callback"
             if readers and is_logged:
                 _log.info("broker %d reads the throttle factor", readers[0].report.broker_id)
-            throttles = decision.factor < 1.0 or bool(decision.users)
-            if readers or not (needs_readers and throttles):
+            if decision.factor < 1.0:
+                needs_reader = self.board.readers.enforcement == "callback"
+            else:
+                needs_reader = bool(decision.users)
+            if readers or not needs_reader:
                 since, is_logged = None, False
             elif since is None:
                 since = now

@@ -8,7 +8,7 @@ import pytest
 from sidecar.control.board import Board
 from sidecar.control.reader_watch import LOOK_S, PATIENCE_S, ReaderWatch
 from sidecar.throttle.decision import VolumeLimit
-from sidecar.throttle.readers import Report
+from sidecar.throttle.readers import Enforcement, Report
 from sidecar.throttle.rules import Rules
 from tests.support.scripted import LIMIT, reading, run_for, whole
 
@@ -54,9 +54,16 @@ async def test_a_reader_that_comes_in_time(caplog: pytest.LogCaptureFixture) -> 
     assert [] == caplog.records
 
 
-async def test_a_throttle_of_a_single_user(caplog: pytest.LogCaptureFixture) -> None:
-    """Without a reader, it throttles nobody either, although the factor is 1.0."""
+@pytest.mark.parametrize("enforcement", ["callback", "client-quotas"])
+async def test_a_throttle_of_a_single_user(
+    caplog: pytest.LogCaptureFixture, enforcement: Enforcement
+) -> None:
+    """Without a reader, it throttles nobody either, although the factor is 1.0.
+
+    Client quotas do not throttle single users.
+    """
     board = full(caplog)
+    board.readers.enforcement = enforcement
     board.observe(whole(board.now(), reading(board.now(), 1, 900)))
     board.throttle_users("producer_ids", {"etl": (1000.0, "too many ids")})
     await run_for(PATIENCE_S + 2 * LOOK_S, ReaderWatch(board).run())
