@@ -1,6 +1,8 @@
 """The simulated network: what passes a cut, and what does not."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from tests.simulation.loop import Process, VirtualLoop
 from tests.simulation.net import Network
@@ -24,20 +26,32 @@ class _End(asyncio.Protocol):
         self.transport.write(data)
 
 
-def test_a_cut_of_one_way() -> None:
-    """What is sent the other way arrives, nobody connects, and all arrives when it has ended.
-
-    A second cut of the same way ends by itself.
-    """
+def _connected(play: Callable[[Network, Process, _End, _End], Coroutine[Any, Any, None]]) -> None:
+    """Plays with a client that is connected to a server, and both ends, in virtual time."""
     loop = VirtualLoop()
     network = loop.network = Network(loop)
     client, server = Process("client"), Process("server")
     asks, answers = _End(), _End()
 
-    async def play() -> None:
+    async def connected() -> None:
         server.context.run(network.serve, lambda: answers, "127.0.0.1", 1)
         await network.connect(lambda: asks, "127.0.0.1", 1)
         await asyncio.sleep(1.0)
+        await play(network, server, asks, answers)
+
+    try:
+        loop.run_until_complete(loop.create_task(connected(), context=client.context))
+    finally:
+        loop.close()
+
+
+def test_a_cut_of_one_way() -> None:
+    """What is sent the other way arrives, nobody connects, and all arrives when it has ended.
+
+    A second cut of the same way ends by itself.
+    """
+
+    async def play(network: Network, _: Process, asks: _End, answers: _End) -> None:
         network.cut([("client", "server")])
         network.cut([("client", "server")])
         asks.write(b"a question")
@@ -52,23 +66,13 @@ def test_a_cut_of_one_way() -> None:
         await asyncio.sleep(5.0)
         assert (b"a question", True) == (answers.received, dials.done())
 
-    try:
-        loop.run_until_complete(loop.create_task(play(), context=client.context))
-    finally:
-        loop.close()
+    _connected(play)
 
 
 def test_what_arrived_at_a_frozen_process_before_a_cut() -> None:
     """Its kernel has it; what is sent later waits for the end of the cut."""
-    loop = VirtualLoop()
-    network = loop.network = Network(loop)
-    client, server = Process("client"), Process("server")
-    asks, answers = _End(), _End()
 
-    async def play() -> None:
-        server.context.run(network.serve, lambda: answers, "127.0.0.1", 1)
-        await network.connect(lambda: asks, "127.0.0.1", 1)
-        await asyncio.sleep(1.0)
+    async def play(network: Network, server: Process, asks: _End, answers: _End) -> None:
         server.freeze()
         asks.write(b"before")
         await asyncio.sleep(1.0)
@@ -82,7 +86,4 @@ def test_what_arrived_at_a_frozen_process_before_a_cut() -> None:
         await asyncio.sleep(1.0)
         assert b"before, after" == answers.received
 
-    try:
-        loop.run_until_complete(loop.create_task(play(), context=client.context))
-    finally:
-        loop.close()
+    _connected(play)
