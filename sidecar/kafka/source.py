@@ -10,7 +10,8 @@ from two brokers if a broker is fenced in it, came or left, or did not answer th
 second one is another broker each time, since a whole zone may be out of date.
 
 An address may pass to a broker of another cluster. So each new connection is asked for its
-cluster's id before log dirs are requested, unless the list came over it.
+cluster's id before log dirs are requested, unless the list came over it. Until a cluster is known,
+all configured addresses are asked, and two clusters are a failure.
 
 Example: one of three brokers takes 2.5 s to answer. Polls come every second, with a deadline of
 1 s. The first poll ends after 1 s with two readings and a time-out. The next two end at once with
@@ -59,7 +60,8 @@ second in a throttle does not ask for the list each time. And how old a second l
 next one is late."""
 
 SECOND_LIST_SHARE = 0.3
-"""The part of the remaining time in which a poll waits for a second broker's list."""
+"""The part of the remaining time in which a poll waits for a second broker's list, or for silent
+addresses while no cluster is known."""
 
 GOLDEN_RATIO = 0.618034
 """Multiples of it, without their whole part, are spread evenly over 0 to 1 (Fibonacci hashing)."""
@@ -112,6 +114,7 @@ class KafkaVolumeSource:
         self._endpoints: Mapping[int, HostPort] = {}
         self._listed_at = -math.inf
         self._listed_cluster: str | None = None
+        self._first_ids: dict[HostPort, str] = {}
         self.racks: dict[int, str] = {}
         self._shared: dict[int, Failure] = {}
         self._doubtful: dict[int, Failure] = {}
@@ -191,6 +194,9 @@ class KafkaVolumeSource:
         first = await self._pool.call_any(_DESCRIBE_CLUSTER, deadline, read)
         if isinstance(first, Failure):
             return self._throttles.explained(None, first)
+        is_known = self._listed_cluster or self._cluster_id()
+        if not is_known and (failure := await self._two_clusters(deadline)):
+            return failure
         if not self._is_doubtful(first, brokers):
             self._drop_second()
             self._use(first)
@@ -206,6 +212,25 @@ class KafkaVolumeSource:
         # Not the first list before, since that may end a request to a broker that it lacks.
         self._use(cluster)
         return cluster, disputed(first, second)
+
+    async def _two_clusters(self, deadline: float) -> Failure | None:
+        """Why nobody knows which cluster is meant; None if no two addresses disagree.
+
+        An address that is silent now still belongs to the cluster that it answered for.
+        """
+        if len(self._pool.bootstrap) < 2:
+            return None
+        patience_s = SECOND_LIST_SHARE * (deadline - asyncio.get_running_loop().time())
+        self._first_ids |= await self._pool.cluster_ids(deadline, patience_s)
+        ids = {key: each for key, each in self._first_ids.items() if key in self._pool.bootstrap}
+        if len(set(ids.values())) < 2:
+            return None
+        named = ", ".join(f"{endpoint} to {cluster_id}" for endpoint, cluster_id in ids.items())
+        return Failure(
+            FailureKind.OTHER_CLUSTER,
+            f"the bootstrap addresses belong to different clusters: {named}; remove the addresses "
+            "of all clusters but one",
+        )
 
     async def _second_list(self, known: Collection[int], deadline: float) -> ClusterList | None:
         """The newest list of one of the brokers, perhaps a late one; None if there is none.

@@ -12,6 +12,7 @@ second late. From then on the second broker is asked first, without a delay.
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Self, TypeVar
@@ -24,6 +25,7 @@ from sidecar.kafka.client.first import first_success
 from sidecar.kafka.client.former_logins import FormerLogins
 from sidecar.kafka.client.link import Link, Refused, Throttled, not_noted, nothing_to_read
 from sidecar.kafka.client.messages import AdminRequest
+from sidecar.kafka.cluster_messages import DescribeClusterId
 from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
 
@@ -219,6 +221,30 @@ class Pool:
         result = await first_success(attempts, min(LONGEST_STAGGER_S, STAGGER_SHARE * left_s))
         return _summary(result, subject) if isinstance(result, list) else result
 
+    async def cluster_ids(self, deadline: float, patience_s: float) -> dict[HostPort, str]:
+        """The ids of the clusters that the configured addresses belong to.
+
+        Args:
+            deadline: the loop's time by which requests end.
+            patience_s: how long to wait for silent addresses, seconds.
+
+        Returns:
+            An id for each address that answered with one in time.
+        """
+
+        async def ask(link: Link) -> str:
+            with suppress(TimeoutError):
+                # A broker that is only slow keeps its connection.
+                async with asyncio.timeout(patience_s):
+                    answer = await link.call(DescribeClusterId(), deadline)
+                    if not isinstance(answer, Failure) and not answer.error_code:
+                        return str(answer.cluster_id or "")
+            return ""
+
+        links = {endpoint: self._configured(endpoint) for endpoint in self.bootstrap}
+        found = await asyncio.gather(*(ask(link) for link in links.values()))
+        return {endpoint: each for endpoint, each in zip(links, found, strict=True) if each}
+
     def set_brokers(self, endpoints: Mapping[int, HostPort]) -> None:
         """Sets the brokers and their addresses, and closes the links to all others."""
         brokers: dict[int, Link] = {}
@@ -307,13 +333,17 @@ class Pool:
         own = {link.endpoint: link for link in known}
         tried = set(map(id, connected))
         for endpoint in self.bootstrap:
-            link = own.get(endpoint) or self._bootstrap_links.get(endpoint)
-            if link is None:
-                link = self._bootstrap_links[endpoint] = self._link(endpoint)
+            link = own.get(endpoint) or self._configured(endpoint)
             if id(link) not in tried:
                 tried.add(id(link))
                 yield link
         yield from (link for link in known if id(link) not in tried)
+
+    def _configured(self, endpoint: HostPort) -> Link:
+        link = self._bootstrap_links.get(endpoint)
+        if link is None:
+            link = self._bootstrap_links[endpoint] = self._link(endpoint)
+        return link
 
 
 def _principal(admin: KafkaAdmin) -> str:

@@ -975,6 +975,39 @@ async def test_the_own_cluster_is_found_behind_addresses_of_two(clock: Clock) ->
             assert "fake-cluster" == membership.cluster_id
 
 
+@pytest.mark.parametrize("own_first", [True, False])
+async def test_at_the_first_contact_two_clusters_are_none(clock: Clock, own_first: bool) -> None:
+    """Nothing says which one is meant; with the other one's volumes a full disk is released."""
+    one, other = FakeCluster().add(1), FakeCluster().add(1)
+    other.cluster_id = "other-cluster"
+    async with one, other:
+        first, second = (one, other) if own_first else (other, one)
+        async with source_of(first, clock, bootstrap(second)) as source:
+            for _ in range(2):
+                text = failed(await source.observe(None, 5.0), FailureKind.OTHER_CLUSTER)
+                assert f"{bootstrap(one)} to fake-cluster" in text
+                assert f"{bootstrap(other)} to other-cluster" in text
+                # The next poll reaches the other cluster alone.
+                await one.brokers[0].stop()
+                clock.now += 10.0
+            assert 0 == times_asked(other.brokers[0], DESCRIBE_LOG_DIRS)
+            await one.brokers[0].start()
+            await passed_on(other.brokers[0], spare := FakeCluster().add(1).brokers[0])
+            clock.now += 10.0
+            assert {0: None} == kinds(await seen(source))
+            await spare.stop()
+
+
+async def test_at_the_first_contact_a_silent_address_costs_a_part_of_the_poll(clock: Clock) -> None:
+    """It may be of another cluster, but a broker that is down must not blind a new sidecar."""
+    cluster, silent_one = FakeCluster().add(2), FakeCluster().add(1)
+    silent_one.brokers[0].twist = silent
+    async with cluster, silent_one:
+        addresses = (bootstrap(silent_one), free_port())
+        async with source_of(cluster, clock, *addresses) as source:
+            assert {0: None, 1: None} == kinds(await seen(source, timeout_s=2.0))
+
+
 async def passed_on(address: FakeBroker, to: FakeBroker) -> None:
     """A broker is gone, and another one listens at its address."""
     await address.stop()
