@@ -68,9 +68,10 @@ class _Volume:
         held_at: since when it violates, or has not more than the release margin since; None if not.
         is_known: whether its violation was there for so long that sidecars know it.
         is_settled: whether no fault hides it, nor has until a while ago.
-        hidden: the least bytes available since faults began that still hide it; None: none does.
-        is_kept: whether its broker was away meanwhile, so that sidecars remember what they saw of
-            it until they see it again.
+        hidden: the least bytes available since faults began that still hide it, or did until a
+            while ago; None: none does.
+        is_kept: whether its broker was away or its log dir offline meanwhile, so that sidecars
+            remember what they saw of it until they see it again.
     """
 
     reported: int | None = None
@@ -82,9 +83,9 @@ class _Volume:
     hidden: int | None = None
     is_kept: bool = False
 
-    def hide(self, available: int | None, *, is_hidden: bool, is_away: bool) -> None:
-        """Whether a fault hides it now, and whether its broker is away."""
-        if not is_hidden:
+    def hide(self, available: int | None, *, is_seen: bool, is_away: bool) -> None:
+        """Whether every sidecar can have seen it by now, and whether it is away."""
+        if is_seen and not is_away:
             self.hidden, self.is_kept = None, False
             return
         self.hidden = min(
@@ -150,9 +151,8 @@ class _Auditor:
                 volume = self._volumes.setdefault((number, log_dir), _Volume())
                 is_settled = self._is_settled(sight.quiet_s) and self._is_settled(shown.quiet_s)
                 volume.is_settled = is_settled and shown.available is not None
-                is_hidden = sight.quiet_s is None or shown.quiet_s is None
-                is_away = sight.up_s is None
-                volume.hide(shown.available, is_hidden=is_hidden, is_away=is_away)
+                is_away = sight.up_s is None or shown.available is None
+                volume.hide(shown.available, is_seen=is_settled, is_away=is_away)
                 if sight.up_s is None or shown.available is None:
                     # Nothing is written there, and sidecars remember what was shown.
                     volume.violates_at = volume.stops_at = None

@@ -185,6 +185,24 @@ def test_a_volume_that_is_hidden_after_its_broker_was_away(*, has_left: bool) ->
     assert broken(made(hidden)) == ([] if has_left else [(590.0, CAUSE)] * 3)
 
 
+@pytest.mark.parametrize("has_left", [False, True])
+def test_a_log_dir_that_is_offline_before_its_space_is_seen(*, has_left: bool) -> None:
+    """A sidecar that did not see it meanwhile remembers the volume as full until it is back."""
+
+    def hidden(second: int, number: int, sight: BrokerSight) -> BrokerSight:
+        sight = replace(sight, factor=0.0 if second > FULL_S else sight.factor)
+        since_s = second - BACK_S
+        if number != 1 or since_s < -10:
+            return sight
+        if since_s < 10:
+            return replace(sight, quiet_s=None)
+        if has_left and since_s >= 20:
+            return replace(sight, volumes={"/d0": VolumeSight(None, None)})
+        return replace(sight, quiet_s=since_s - 10.0)
+
+    assert broken(made(hidden)) == ([] if has_left else [(344.0, CAUSE)] * 3)
+
+
 def test_a_throttle_without_a_cause_after_faults() -> None:
     """With a sidecar in a fault, the validity counts too."""
     trace = made(between(200, 700, 2, factor=0.0), quiet_s=20.0)
