@@ -27,7 +27,7 @@ from benchmarks.harness.throttles import (
     OURS,
     PEER,
     SHORTEST,
-    Nothing,
+    ClientQuotas,
     Polls,
     Throttle,
     check_volumes,
@@ -38,13 +38,8 @@ from kafka_lab.admin import Admin
 from kafka_lab.cluster import Cluster
 from kafka_lab.jars import DEFAULT_VERSION
 from kafka_lab.series import crossing
-from kafka_lab.sidecar_processes import start_sidecars
 from sidecar.cli.chart import Line, Mark, Panel, Point, svg
 from sidecar.errors import ClusterError
-from sidecar.kafka.broker_loggers import REQUEST_LOGGER, set_levels
-from sidecar.settings import KafkaAdmin
-from sidecar.settings.convert import addresses
-from tests.support.exporter import export_metrics
 from tests.support.java import beans
 from tests.support.java_traffic import JavaTraffic
 
@@ -80,38 +75,6 @@ _QUOTA_REQUESTS: Final = (
 _MB: Final = 1e6
 
 
-class ClientQuotas(Nothing):
-    """Stock brokers, and a sidecar that lowers client quotas."""
-
-    def __init__(self, *, reads_log: bool = False, reads_metrics: bool = False) -> None:
-        """Start nothing yet.
-
-        Args:
-            reads_log: whether the sidecar reads the request log.
-            reads_metrics: whether it reads the broker's metrics, by a JMX exporter.
-        """
-        self._reads_log = reads_log
-        self._reads_metrics = reads_metrics
-
-    async def obey(self, cluster: Cluster, polls: Polls, limit_bytes: int) -> None:
-        """Start the sidecar."""
-        log = {}
-        if self._reads_log:
-            log = {"SIDECAR_REQUEST_LOG_FILE": f"{cluster.brokers[0].log}.requests"}
-            admin = KafkaAdmin(bootstrap_servers=addresses(cluster.bootstrap))
-            found = await set_levels(admin, {0: "DEBUG"}, REQUEST_LOGGER)
-            if found != {0: "DEBUG"}:
-                raise ClusterError(f"the request log can't be turned on: {found}")
-        if self._reads_metrics:
-            log["SIDECAR_BROKER_METRICS_URLS"] = f"0={await export_metrics(cluster, 0)}"
-        own = {
-            "SIDECAR_ENFORCEMENT": "client-quotas",
-            "SIDECAR_CLIENT_QUOTA_FLOOR": str(FLOOR),
-            f"{_SETTING}LIMIT_MIN_AVAILABLE_BYTES": str(limit_bytes),
-        }
-        await start_sidecars(cluster, {**own, **log, **polls.ours})
-
-
 @dataclass(frozen=True, slots=True)
 class Arm:
     """What throttles, and on which brokers."""
@@ -121,13 +84,13 @@ class Arm:
     version: str = DEFAULT_VERSION
 
 
-_CLIENT_QUOTAS: Final = ClientQuotas()
+_CLIENT_QUOTAS: Final = ClientQuotas(FLOOR)
 ARMS: Final = {
     "client-quotas": Arm(f"client quotas, {DEFAULT_VERSION}", _CLIENT_QUOTAS),
     "client-quotas-3.9.1": Arm(f"client quotas, {OLDER}", _CLIENT_QUOTAS, OLDER),
-    "client-quotas-log": Arm("client quotas, request log", ClientQuotas(reads_log=True)),
+    "client-quotas-log": Arm("client quotas, request log", ClientQuotas(FLOOR, reads_log=True)),
     "client-quotas-metrics": Arm(
-        "client quotas, brokers' metrics", ClientQuotas(reads_metrics=True)
+        "client quotas, brokers' metrics", ClientQuotas(FLOOR, reads_metrics=True)
     ),
     "callback": Arm("quota callback", OURS),
     "peer": Arm(PEER.name, PEER),

@@ -19,11 +19,14 @@ from benchmarks.harness.page import Pictures
 from benchmarks.harness.program import Benchmark, Task, task
 from benchmarks.harness.results import Results
 from benchmarks.harness.tables import notes
-from benchmarks.harness.throttles import NOTHING, OURS, PEER, SHORTEST
+from benchmarks.harness.throttles import NOTHING, OURS, PEER, SHORTEST, ClientQuotas
 from sidecar.cli.chart import Line, Mark, Panel, Point, svg
 
 ARMS: Final = {each.key: each for each in (PEER, OURS)}
 _NAMES: Final = {key: each.name for key, each in ARMS.items()}
+_QUOTAS: Final = ClientQuotas(tenants.FLOOR, reads_log=True)
+_OF_TENANTS: Final = {**ARMS, _QUOTAS.key: _QUOTAS}
+"""The arms of the two parts with tenants."""
 _SCOPE: Final = "scope"
 _BUDGET: Final = "budget"
 _TITLES: Final = {
@@ -60,7 +63,7 @@ def _scenario(part: str, results: Results, pictures: Pictures) -> str:
     promises = [each for run in runs.get(OURS.key, ()) if (each := promise(run)) is not None]
     # While a volume is beyond its limit the sidecar polls at its interval.
     poll_s = 1.0 if scenario.polls is SHORTEST else 60.0
-    rows = compare(peer, ours, targets(peer, ours, promises, poll_s))
+    rows = compare(targets(peer, ours, promises, poll_s), peer, ours)
     # The first rounds, which were watched to their end.
     firsts = {_NAMES[arm]: of[0] for arm, of in runs.items()}
     image = pictures.add(part, scenario.title, picture(scenario.title, firsts))
@@ -69,17 +72,19 @@ def _scenario(part: str, results: Results, pictures: Pictures) -> str:
 
 
 def _tenants(part: str, results: Results, pictures: Pictures) -> str:
-    runs = results.by_arm(Tenants, part, ARMS)
+    runs = results.by_arm(Tenants, part, _OF_TENANTS)
     if not runs:
         return ""
     title = _TITLES[part]
-    peer, ours = (list(map(tenants.figures, runs.get(arm, ()))) for arm in ARMS)
-    rows = compare(peer, ours, tenants.targets(ours))
-    # Whole names of both, with their clients, are wider than the picture.
-    short = {PEER.key: "plugin", OURS.key: "ours"}
+    found = {key: list(map(tenants.figures, runs.get(key, ()))) for key in _OF_TENANTS}
+    goals = tenants.targets([*found[OURS.key], *found[_QUOTAS.key]])
+    names = [each.name for each in _OF_TENANTS.values()]
+    shown_rows = comparison(compare(goals, *found.values()), names)
+    # Whole names, with their clients, are wider than the picture.
+    short = {PEER.key: "plugin", OURS.key: "ours", _QUOTAS.key: "quotas"}
     image = tenants.picture(title, {short[arm]: of[0] for arm, of in runs.items()})
     shown = pictures.add(part, f"{title}: web has its throughput while etl is throttled", image)
-    return f"## {title}\n\n{comparison(rows)}\n{shown}"
+    return f"## {title}\n\n{shown_rows}\n{shown}"
 
 
 def picture(title: str, runs: dict[str, Run]) -> str:
@@ -138,15 +143,16 @@ def _apart(moments: Sequence[Mark]) -> list[Mark]:
 
 
 def _tasks(asked: argparse.Namespace) -> Iterator[Task]:
-    arms, seconds = [ARMS[arm] for arm in asked.arms], asked.seconds
+    arms, seconds = [ARMS[arm] for arm in asked.arms if arm in ARMS], asked.seconds
     for part in asked.parts:
         if part in SCENARIOS:
             yield from _rounds(asked, SCENARIOS[part])
         elif part in _TITLES:
             throttled_s = seconds or tenants.THROTTLED_S
             budget = (tenants.BUDGET_BYTES,) if part == _BUDGET else ()
-            for arm in arms:
-                yield task(part, arm.key, 0, partial(tenants.measure, arm, throttled_s, *budget))
+            for key in asked.arms:
+                measure = partial(tenants.measure, _OF_TENANTS[key], throttled_s, *budget)
+                yield task(part, key, 0, measure)
         elif part == _OVERHEAD:
             yield task(part, "all", 0, partial(costs.overhead, (NOTHING, *arms), seconds or 5.0))
         else:
@@ -159,7 +165,7 @@ def _rounds(asked: argparse.Namespace, scenario: Scenario) -> Iterator[Task]:
         scenario = replace(scenario, throttled_s=asked.seconds)
     rounds = min(asked.rounds, scenario.rounds or asked.rounds)
     for count in range(rounds):
-        for key in asked.arms:
+        for key in filter(ARMS.get, asked.arms):
             # That the plugin takes minutes or for ever needs no second round.
             back_s = 0.0 if count and key == PEER.key else scenario.back_timeout_s
             measure = partial(happen, scenario, ARMS[key], count / rounds, back_s)
@@ -170,7 +176,7 @@ BENCHMARK: Final = Benchmark(
     "enforcement",
     "Ours and Strimzi's plugin side by side.",
     parts=(*SCENARIOS, *_TITLES, _OVERHEAD, _POLLS),
-    arms=tuple(ARMS),
+    arms=tuple(_OF_TENANTS),
     tasks=_tasks,
     section=section,
     rounds=3,

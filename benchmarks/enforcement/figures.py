@@ -4,7 +4,7 @@ Example: 18 MB/s are stored until the limit is crossed at 100.0 s and nothing fr
 producers are throttled 0.4 s after the crossing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import Final
 
@@ -122,18 +122,16 @@ def _median(rounds: Sequence[Figures], name: str) -> list[float]:
     return [median(found)] if (found := values(rounds, name)) else []
 
 
-def compare(
-    peer: Sequence[Figures], ours: Sequence[Figures], goals: Mapping[str, Target]
-) -> list[list[str]]:
-    """Rows of a table: a figure, the plugin's, ours, what ours is to be, whether it is."""
+def compare(goals: Mapping[str, Target], *arms: Sequence[Figures]) -> list[list[str]]:
+    """Rows of a table: a figure, each arm's, what ours is to be, whether it is."""
     rows = []
-    for name in (*ours, *peer)[0]:
+    for name in next(of for of in arms if of)[0]:
         target, met = goals.get(name, ("", None))
-        cells = [spread([each[name] for each in rounds]) for rounds in (peer, ours)]
+        cells = [spread([each[name] for each in rounds]) for rounds in arms]
         rows.append([name, *cells, target, {None: "", True: "yes", False: "NO"}[met]])
     return rows
 
 
-def comparison(rows: Sequence[Sequence[str]]) -> str:
-    """The rows as a table."""
-    return table(["figure", PEER.name, OURS.name, "to reach", "reached"], rows)
+def comparison(rows: Sequence[Sequence[str]], names: Iterable[str] = (PEER.name, OURS.name)) -> str:
+    """The rows as a table, with the names of the arms."""
+    return table(["figure", *names, "to reach", "reached"], rows)

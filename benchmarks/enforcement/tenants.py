@@ -42,6 +42,8 @@ FILLS: Final = "etl"
 OTHER: Final = "web"
 """The tenant whose topics have none there."""
 CLIENTS: Final = ("librdkafka", "Java")
+FLOOR: Final = 64 << 10
+"""The lowest client quota, bytes/s."""
 LEAST: Final = 0.95
 """The share of its earlier rate that the other tenant is to have."""
 THROTTLED_S: Final = 62.0
@@ -55,7 +57,8 @@ _BYTES_PER_S: Final = 2e6
 _BUDGET_BYTES_PER_S: Final = 3e6
 _BEFORE_S: Final = 12.0
 _FULLEST: Final = 2
-_LIMIT_BYTES: Final = 96 << 20
+_LIMIT_BYTES: Final = 384 << 20
+"""Client quotas need minutes, and let so much pass the limit."""
 _POLLS: Final = replace(SHORTEST, ours={**SHORTEST.ours, "SIDECAR_THROTTLE_SCOPE": "volume"})
 _FREED: Final = {"retention.bytes": str(8 << 20), "segment.bytes": str(4 << 20)}
 _PASSWORD: Final = "secret"
@@ -158,7 +161,12 @@ async def measure(throttle: Throttle, throttled_s: float, budget_bytes: int = 0)
 
 def _write_budget(folder: Path, nbytes: int) -> Path:
     path = folder / "budgets.toml"
-    text = f"[owners.{FILLS}]\nprefixes = ['{FILLS}-']\nhard = {nbytes}\n"
+    text = f"""
+        [owners.{FILLS}]
+        prefixes = ["{FILLS}-"]
+        principals = ["{FILLS}"]
+        hard = {nbytes}
+    """
     path.with_suffix(".new").write_text(text)
     return path.with_suffix(".new").replace(path)
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,11 +15,15 @@ from kafka_lab.cache import filling
 from kafka_lab.callback import CALLBACK_PROPERTIES, REFUSING_PROPERTIES, asks_its_sidecar
 from kafka_lab.cluster import Cluster
 from kafka_lab.nodes import Broker
-from kafka_lab.sidecar_processes import start_sidecars
+from kafka_lab.sidecar_processes import Sidecar, start_sidecars
 from kafka_lab.waiting import deadline
 from sidecar.cli.callback.jar import callback_jar
 from sidecar.errors import ClusterError
 from sidecar.formats.cache_folder import cache_folder
+from sidecar.kafka.broker_loggers import REQUEST_LOGGER, set_levels
+from sidecar.settings import KafkaAdmin
+from sidecar.settings.convert import addresses
+from tests.support.exporter import export_metrics
 from tests.support.java import bean
 
 PAUSE_MAX_S: Final = 4.0
@@ -27,6 +32,7 @@ LEAK_RATIO: Final = 0.01
 """The callback's default leak.ratio."""
 CALLBACK_BEAN: Final = "throttlesidecar:type=QuotaCallback"
 
+_LOG_S: Final = 150.0
 _POM: Final = Path(__file__).with_name("peer.xml")
 _STATIC: Final = "client.quota.callback.static."
 _SIDECAR_LIMIT: Final = "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES"
@@ -146,6 +152,62 @@ class Ours(Nothing):
         limit = {_SIDECAR_LIMIT: str(limit_bytes), "SIDECAR_THROTTLE_EMERGENCY_HORIZON": "PT1M"}
         await start_sidecars(cluster, {**limit, **polls.ours})
         await callbacks_read(cluster)
+
+
+class ClientQuotas(Nothing):
+    """Stock brokers, and a sidecar beside each that lowers client quotas."""
+
+    key = "quotas"
+    name = "client quotas"
+
+    def __init__(self, floor: int, *, reads_log: bool = False, reads_metrics: bool = False) -> None:
+        """Start nothing yet.
+
+        Args:
+            floor: the lowest quota, bytes/s.
+            reads_log: whether each sidecar reads its broker's request log.
+            reads_metrics: whether they read the first broker's metrics, by a JMX exporter.
+        """
+        self._floor = floor
+        self._reads_log = reads_log
+        self._reads_metrics = reads_metrics
+
+    async def obey(self, cluster: Cluster, polls: Polls, limit_bytes: int) -> None:
+        """Start the sidecars."""
+        settings = {
+            "SIDECAR_ENFORCEMENT": "client-quotas",
+            "SIDECAR_CLIENT_QUOTA_FLOOR": str(self._floor),
+            _SIDECAR_LIMIT: str(limit_bytes),
+        }
+        if self._reads_metrics:
+            settings["SIDECAR_BROKER_METRICS_URLS"] = f"0={await export_metrics(cluster, 0)}"
+        if not self._reads_log:
+            await start_sidecars(cluster, {**settings, **polls.ours})
+            return
+        admin = KafkaAdmin(bootstrap_servers=addresses(cluster.bootstrap))
+        levels = dict.fromkeys(cluster.brokers, "DEBUG")
+        found = await set_levels(admin, levels, REQUEST_LOGGER)
+        if found != levels:
+            raise ClusterError(f"the request log can't be turned on: {found}")
+        peers = ",".join(each.sidecar_url for each in cluster.brokers.values())
+
+        def own(broker: Broker) -> dict[str, str]:
+            log = {"SIDECAR_REQUEST_LOG_FILE": f"{broker.log}.requests"}
+            if len(cluster.brokers) == 1:
+                return log
+            return {**log, "SIDECAR_PEERS": peers, "SIDECAR_BROKER_ID": str(broker.id)}
+
+        sidecars = await start_sidecars(cluster, {**settings, **polls.ours}, own)
+        async with deadline(_LOG_S, "the request logs were not read for a minute"):
+            for sidecar in sidecars:
+                while not await _log_is_whole(sidecar):  # noqa: ASYNC110 - read over HTTP
+                    await asyncio.sleep(1.0)
+
+
+async def _log_is_whole(sidecar: Sidecar) -> bool:
+    """Whether the sidecar knows all writers of its broker; True without a scope."""
+    answer = await sidecar.get("/v1/client-quotas/writers")
+    return answer.status != HTTPStatus.OK or bool(answer.document()["is_whole"])
 
 
 Throttle = Nothing

@@ -149,7 +149,7 @@ def compared(
     peer: list[dict[str, Value]], ours: list[dict[str, Value]], poll_s: float = 1.0
 ) -> dict[str, tuple[str, ...]]:
     """Returns figure -> the plugin's, ours, what it is to be, whether it is."""
-    rows = compare(peer, ours, targets(peer, ours, [180.0] if ours else [], poll_s))
+    rows = compare(targets(peer, ours, [180.0] if ours else [], poll_s), peer, ours)
     return {name: tuple(cells) for name, *cells in rows}
 
 
