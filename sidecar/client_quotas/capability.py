@@ -12,14 +12,14 @@ from prometheus_client.metrics_core import Metric
 
 from sidecar.client_quotas.aiven import aiven_quotas
 from sidecar.client_quotas.broker_metrics import BrokerMetrics
+from sidecar.client_quotas.log_watch import DEADLINE_S, PATH, LogWatch
 from sidecar.client_quotas.metrics import quota_metrics
 from sidecar.client_quotas.plan import Ledger
 from sidecar.client_quotas.platform import KafkaQuotas
 from sidecar.client_quotas.retained import NAME, read_kept
 from sidecar.client_quotas.routes import add_writers
-from sidecar.client_quotas.scope_watch import DEADLINE_S, PATH, ScopeWatch
 from sidecar.client_quotas.service import QuotaThrottle
-from sidecar.client_quotas.writers import BrokerWriters, TopicWriters
+from sidecar.client_quotas.writers import BrokerWriters, LoggedRates, TopicWriters
 from sidecar.client_quotas.written import Written
 from sidecar.control.board import Board
 from sidecar.control.capability import Block, Build, Capability, Services, Task
@@ -83,9 +83,10 @@ class ClientQuotaCapability(Capability):
                 self._throttle.metrics = BrokerMetrics(urls, board.now)
             if lowers and services.request_log is not None:
                 written = self._read(services, services.request_log, self._throttle)
-                if settings.scope == "volume":
+                self._throttle.logs = self._logs(services, settings.peers)
+                self._throttle.logs.has_scope = settings.scope == "volume"
+                if self._throttle.logs.has_scope:
                     written.writers = TopicWriters()
-                    self._throttle.scope = self._scope(services, settings.peers)
 
     def _read(self, services: Services, log: LogReader, throttle: QuotaThrottle) -> Written:
         """Count what clients write. Fill rates do without the log, so it is not needed."""
@@ -101,8 +102,8 @@ class ClientQuotaCapability(Capability):
         services.subscribe(NAME, lambda line: written.count(line, board.now()), lambda: False)
         return written
 
-    def _scope(self, services: Services, peers: Sequence[str]) -> ScopeWatch:
-        """Ask other sidecars who writes to which topic, while a throttle is for some topics."""
+    def _logs(self, services: Services, peers: Sequence[str]) -> LogWatch:
+        """Ask other sidecars what their brokers' request logs tell, during a throttle."""
 
         async def ask(address: Address) -> BrokerWriters:
             return await services.trust.get(
@@ -115,19 +116,25 @@ class ClientQuotaCapability(Capability):
             )
 
         addresses = Addresses(peers, self._board.now) if peers else None
-        return ScopeWatch(self._board, self._writers, addresses, ask, names)
+        return LogWatch(self._board, self._writers, addresses, ask, names)
 
     def _writers(self) -> BrokerWriters:
         """What this sidecar tells other sidecars."""
         throttle, memory, now = self._throttle, self._board.snapshot.memory, self._board.now()
         written = None if throttle is None else throttle.written
-        if throttle is None or written is None or written.writers is None:
+        if throttle is None or written is None:
             return BrokerWriters(None, memory.cluster_id, False, [])
         broker_id = throttle.broker_id
         if broker_id is None and len(memory.active) == 1:
             broker_id = next(iter(memory.active))
-        is_whole = written.is_whole(now, *throttle.unread())
-        return BrokerWriters(broker_id, memory.cluster_id, is_whole, [*written.writers.known(now)])
+        found, writers = written.rates(now, *throttle.unread()), written.writers
+        rates = None
+        if found is not None:
+            rates = LoggedRates(found.user, found.client_id, found.both)
+        # Without the scope of volumes nobody counts who writes where, so that is not known.
+        is_whole = found is not None and writers is not None
+        known = [] if writers is None else [*writers.known(now)]
+        return BrokerWriters(broker_id, memory.cluster_id, is_whole, known, rates)
 
     def add_routes(self, app: FastAPI) -> None:
         """The route for other sidecars."""
@@ -196,8 +203,10 @@ def _sources(throttle: QuotaThrottle) -> Iterator[str]:
     """What tells how much clients write, and how coarse that is."""
     rates = throttle.shown_rates
     sources = []
-    if rates.is_logged:
+    if None in rates.by_log:
         sources.append("the request log of the broker beside this sidecar")
+    if known := [broker_id for broker_id in rates.by_log if broker_id is not None]:
+        sources.append(f"the request log{'' if len(known) == 1 else 's'} of {_brokers(known)}")
     if rates.by_metrics:
         sources.append(f"the metrics of {_brokers(rates.by_metrics)}, averages of 11 s")
     if rates.by_fill:

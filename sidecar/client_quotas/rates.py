@@ -3,8 +3,9 @@
 Clients share a quota by user, by client-id, or by both (``sidecar.quotas.entities``). For each
 broker, the first of these sources that there is tells how much they write:
 
-1. The request log, for the broker beside this sidecar, if it has been read without a gap for a
-   minute (``sidecar.client_quotas.written``).
+1. Its request log, if the sidecar beside it has read that without a gap for a minute
+   (``sidecar.client_quotas.written``). Sidecars tell each other during a throttle
+   (``sidecar.client_quotas.log_watch``).
 2. The broker's metrics, if it has an address in SIDECAR_BROKER_METRICS_URLS
    (``sidecar.client_quotas.broker_metrics``).
 3. The broker's fill rate: no client writes more to a broker than the broker fills, unless
@@ -33,7 +34,8 @@ class Rates:
         user: those of one user.
         client_id: those with one client-id.
         both: those of one user with one client-id.
-        is_logged: whether the request log tells those of its broker.
+        by_log: the brokers whose request logs tell; None for this sidecar's, if it does not know
+            which broker that is.
         by_metrics: the brokers whose metrics tell.
         by_fill: the brokers of which only the fill rate tells.
         measured: the names of the attributes above that are not by fill rates alone.
@@ -42,7 +44,7 @@ class Rates:
     user: float | None = None
     client_id: float | None = None
     both: float | None = None
-    is_logged: bool = False
+    by_log: tuple[int | None, ...] = ()
     by_metrics: tuple[int, ...] = ()
     by_fill: tuple[int, ...] = ()
     measured: frozenset[str] = frozenset()
@@ -59,29 +61,27 @@ class Rates:
 
 def of_cluster(
     fills: Mapping[int, float],
-    logged: Rates | None,
-    own: int | None,
+    logs: Mapping[int | None, Rates],
     metrics: Mapping[int, Rates],
 ) -> Rates:
     """Combine the sources.
 
     Args:
         fills: broker id -> its fill rate, bytes/s.
-        logged: what the request log tells; None if it can't be relied on.
-        own: the broker of that log; None if it is not known.
+        logs: broker id -> what its request log tells; None for a broker that is not known.
         metrics: broker id -> what its metrics tell.
     """
-    parts = [] if logged is None else [(logged, 0.0)]
+    parts = [(found, 0.0) for found in logs.values()]
     by_metrics: list[int] = []
     by_fill: list[int] = []
     for broker_id, fill in sorted(fills.items()):
-        if logged is None or broker_id != own:
+        if broker_id not in logs:
             found = metrics.get(broker_id, Rates())
             parts.append((found, fill))
             is_measured = any(getattr(found, shape) is not None for shape in _SHAPES)
             (by_metrics if is_measured else by_fill).append(broker_id)
     highest = {}
-    measured = set() if logged is None else set(_SHAPES)
+    measured = set(_SHAPES) if logs else set()
     for shape in _SHAPES:
         rates = [(getattr(found, shape), fill) for found, fill in parts]
         highest[shape] = max((fill if rate is None else rate for rate, fill in rates), default=0.0)
@@ -89,7 +89,7 @@ def of_cluster(
             measured.add(shape)
     return Rates(
         **{shape: rate or None for shape, rate in highest.items()},
-        is_logged=logged is not None,
+        by_log=tuple(logs),
         by_metrics=tuple(by_metrics),
         by_fill=tuple(by_fill),
         measured=frozenset(measured),

@@ -1,7 +1,8 @@
 """GET /v1/client-quotas/writers: who writes to the broker beside this sidecar, for other sidecars.
 
-Example: alice wrote to "orders" on broker 2, and the log has no gap: {"broker_id":2,
-"cluster_id":"A","is_whole":true,"writers":[["alice","orders",""]]}.
+Example: alice wrote to "orders" on broker 2 with two client-ids, and the log has no gap:
+{"broker_id":2,"cluster_id":"A","is_whole":true,"writers":[["alice","orders",""]],
+"rates":[3e6,2e6,2e6]}.
 """
 
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from fastapi import FastAPI
 from starlette.responses import Response
 
 from sidecar.api.answers import NO_STORE
-from sidecar.client_quotas.scope_watch import PATH
+from sidecar.client_quotas.log_watch import PATH
 from sidecar.client_quotas.writers import BrokerWriters
 
 
@@ -25,7 +26,7 @@ def add_writers(app: FastAPI, writers: Callable[[], BrokerWriters]) -> None:
 
     @app.get(PATH, summary="Who writes to this sidecar's broker, for other sidecars")
     async def of_own_broker() -> Response:
-        """Empty without client-quotas, a request log and the scope of volumes.
+        """Empty without client-quotas and a request log. Writers need the scope of volumes.
 
         The form is for sidecars of the same version.
         """

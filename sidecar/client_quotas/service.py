@@ -27,12 +27,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sidecar.client_quotas.broker_metrics import FRESH_S, BrokerMetrics
+from sidecar.client_quotas.log_watch import LogWatch
 from sidecar.client_quotas.plan import Found, Ledger, Planned, Wanted, beginning
 from sidecar.client_quotas.platform import Outcomes, QuotaPlatform
 from sidecar.client_quotas.rates import Rates, of_cluster
 from sidecar.client_quotas.retained import retain
 from sidecar.client_quotas.scope import Scoped
-from sidecar.client_quotas.scope_watch import ScopeWatch
 from sidecar.client_quotas.written import Written
 from sidecar.control.board import Board
 from sidecar.quotas.entities import Entity, Name
@@ -64,7 +64,7 @@ class QuotaThrottle:
         broker_id: the broker beside this sidecar, if its id is known.
         written: what clients write to that broker; None without a request log.
         metrics: what brokers measure of their clients; None without their addresses.
-        scope: who writes to the topics on full volumes; None if a throttle is for all clients.
+        logs: what the request logs of all brokers tell; None without a request log.
         unread: returns how many lines and bytes of the log were lost, and how many wait.
         found: what was read last; None before the first read, or while others act.
         failure: why quotas can't be read or set; "" if they can.
@@ -81,7 +81,7 @@ class QuotaThrottle:
     broker_id: int | None = None
     written: Written | None = None
     metrics: BrokerMetrics | None = None
-    scope: ScopeWatch | None = None
+    logs: LogWatch | None = None
     unread: Callable[[], tuple[int, int]] = lambda: (0, 0)
     found: Found | None = field(default=None, init=False)
     failure: str = field(default="", init=False)
@@ -107,10 +107,14 @@ class QuotaThrottle:
     def _rates(self, fresh_s: float) -> Rates:
         now = self.board.now()
         fills = {key: peak.highest(now) or 0.0 for key, peak in self._fills.items()}
-        logged = None if self.written is None else self.written.rates(now, *self.unread())
-        metrics = {} if self.metrics is None else self.metrics.rates(fresh_s)
+        logs = {} if self.logs is None else self.logs.rates
         # Each broker has a request log of its own, and this sidecar reads one.
-        return of_cluster(fills, logged, self._own, metrics)
+        logged = None if self.written is None else self.written.rates(now, *self.unread())
+        logs.pop(self._own, None)
+        if logged is not None:
+            logs[self._own] = logged
+        metrics = {} if self.metrics is None else self.metrics.rates(fresh_s)
+        return of_cluster(fills, logs, metrics)
 
     @property
     def lowered(self) -> dict[Entity, float]:
@@ -139,9 +143,9 @@ class QuotaThrottle:
 
         A sidecar that leaves acting to others does not ask who writes, and has None too.
         """
-        if self.scope is None or self.found is None or self._decided.factor >= 1.0:
+        if self.logs is None or self.found is None or self._decided.factor >= 1.0:
             return None
-        return self.scope.scoped(self.found.quotas)
+        return self.logs.scoped(self.found.quotas)
 
     def observe(self, memory: Memory) -> None:
         """Note how fast brokers fill."""
@@ -182,8 +186,8 @@ class QuotaThrottle:
             return
         if self.metrics is not None:
             await self.metrics.refresh()
-        if self.scope is not None:
-            await self.scope.refresh()
+        if self.logs is not None:
+            await self.logs.refresh(throttles=self._throttles())
         found = await self.platform.read()
         if isinstance(found, Failure):
             self._note(found)

@@ -23,6 +23,9 @@ _LONGEST_TOPIC: Final = 249
 """Kafka's longest name of a topic."""
 
 
+_Rate = Annotated[float, msgspec.Meta(ge=0.0)]
+
+
 class Writer(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A user and a topic that it wrote to, which is given by its name or by its id."""
 
@@ -31,6 +34,14 @@ class Writer(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The name; "" if only the id is known."""
     topic_id: Annotated[str, msgspec.Meta(max_length=_LONGEST_TOPIC)]
     """The id as request logs write it; "" if the name is known."""
+
+
+class LoggedRates(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The most that clients which share a quota write, bytes/s; None if nobody writes."""
+
+    user: _Rate | None
+    client_id: _Rate | None
+    both: _Rate | None
 
 
 class BrokerWriters(msgspec.Struct, frozen=True):
@@ -44,6 +55,8 @@ class BrokerWriters(msgspec.Struct, frozen=True):
     """Whether the log has what all clients wrote in the last minute."""
     writers: list[Writer]
     """Who wrote to which topic."""
+    rates: LoggedRates | None = None
+    """How much clients write; None if the log does not have all that they wrote."""
 
 
 @dataclass(slots=True)

@@ -91,7 +91,7 @@ class Written:
         if not self.is_whole(now, missed, behind):
             return None
         user, client_id, both = (peak.highest(now) for peak in self._peaks)
-        return Rates(user, client_id, both, is_logged=True)
+        return Rates(user, client_id, both)
 
     def is_whole(self, now: float, missed: int, behind: int = 0) -> bool:
         """Whether the log has all that was written in the last minute; arguments as ``rates``."""

@@ -21,7 +21,8 @@ Every value is a rung of one fixed ladder, each about 1 % above the one below. S
 recognised by its number, and sidecars that act at the same time agree: the next value depends only
 on the value that applies, and each waits for a step after it first saw that value. Two of them
 set the same rung, or the second finds a new rung and waits again. If they know different rates,
-both are bounds, and the lower one is reached.
+both are bounds. A quota falls to twice a known rate without waiting for a step, so the lower one is
+reached, although the other sidecar may have set its higher one last.
 
 Example: an original of 100 MB/s, a floor of 100 kB/s. The next quotas are 85.2 and 72.7 MB/s, and
 after 30 steps (3 min) less than a hundredth is left. A release multiplies the quota by 2.5 each
@@ -115,9 +116,14 @@ def next_quota(
             or if it may be too low by now.
     """
     original, value = held.original, held.value
+    target = _target(held, factor, floor)
+    if rate is not None and value is not None and target is not None:
+        # Nobody waits for that, so it needs no step. A sidecar that knows less may have set more.
+        bound = max(target, _first(rate))
+        if bound < value and (original is None or bound < original):
+            return bound
     if now < held.since + STEP_S:
         return value
-    target = _target(held, factor, floor)
     if target == value:
         return value
     if target is None or (value is not None and value < target):
@@ -125,8 +131,6 @@ def next_quota(
     if value is None:
         return max(target, _first(rate))
     below = _rung(max(floor, (_WINDOW_S * value + _PAUSE_S * floor) / (_WINDOW_S + _PAUSE_S)))
-    if rate is not None:
-        below = min(below, _first(rate))
     below = max(below, target)
     # The ladder may have no rung between the step and the value, just above the floor.
     return below if below < value and (original is None or below < original) else value

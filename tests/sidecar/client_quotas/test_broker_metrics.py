@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -20,10 +20,13 @@ from sidecar.client_quotas.broker_metrics import (
     highest,
     read,
 )
+from sidecar.client_quotas.platform import KafkaQuotas
 from sidecar.client_quotas.rates import Rates, of_cluster
 from sidecar.http import AnswerTooLongError, Response, request
+from sidecar.kafka.quota_messages import Alteration
 from sidecar.quotas.entities import DEFAULT, Entity
 from sidecar.throttle.peak import Peak
+from sidecar.volumes import Failure
 from tests.sidecar.client_quotas.build import FakeKafka, Sidecar
 from tests.sidecar.throttle.build import FakeClock
 from tests.support.raw_server import raw_server
@@ -186,7 +189,7 @@ class Scene:
 
     def rates(self, own: int | None = None, logged: Rates | None = None) -> Rates:
         fills = dict.fromkeys(range(len(self.exporters)), 9e6)
-        return of_cluster(fills, logged, own, self.metrics.rates())
+        return of_cluster(fills, {} if logged is None else {own: logged}, self.metrics.rates())
 
 
 async def test_samples_count_after_a_window() -> None:
@@ -267,12 +270,12 @@ async def test_an_old_answer_does_not_count() -> None:
 def test_each_broker_has_its_best_source() -> None:
     """The log of the own broker, metrics of another, and the fill rate of the third."""
     metrics = {0: Rates(7.0, 7.0, 7.0), 1: Rates(None, None, None), 2: Rates(4.0, None, 4.0)}
-    logged = Rates(5.0, 2.0, 1.0, is_logged=True)
-    found = of_cluster({0: 9.0, 1: 3.0, 2: 6.0}, logged, 0, metrics)
+    logged = Rates(5.0, 2.0, 1.0)
+    found = of_cluster({0: 9.0, 1: 3.0, 2: 6.0}, {0: logged}, metrics)
     assert (5.0, 6.0, 4.0) == (found.user, found.client_id, found.both)
-    assert (True, (2,), (1,)) == (found.is_logged, found.by_metrics, found.by_fill)
+    assert ((0,), (2,), (1,)) == (found.by_log, found.by_metrics, found.by_fill)
     assert found.later(REST) == 6.0
-    alone = of_cluster({1: 3.0, 2: 6.0}, None, None, metrics)
+    alone = of_cluster({1: 3.0, 2: 6.0}, {}, metrics)
     assert (4.0, 6.0, 4.0) == (alone.user, alone.client_id, alone.both)
     assert (4.0, None) == (alone.later(Entity("a")), alone.later(REST))
 
@@ -300,3 +303,24 @@ async def test_a_lowered_quota_falls_to_what_samples_show_later(count: int) -> N
     assert pytest.approx(6e6, rel=0.2) == lowest
     await first.run(1.0, 120.0, *others)
     assert {} == cluster.quotas
+
+
+async def test_the_lower_bound_is_reached_although_another_sidecar_sets_a_higher_one() -> None:
+    """Both read the quotas before either sets one, and the one that knows less sets it last."""
+    clock, cluster = FakeClock(1000.0), FakeKafka()
+
+    async def set_late(alterations: Sequence[Alteration]) -> list[Failure | None] | Failure:
+        await asyncio.sleep(1.0)
+        return await cluster.alter(alterations)
+
+    informed, other = (Sidecar(cluster, clock) for _ in range(2))
+    other.throttle.platform = KafkaQuotas(cluster.describe, set_late)
+    informed.throttle.metrics = BrokerMetrics({1: URL}, clock, Exporter(3e6).send)
+    for each, fill in ((informed, 3e6), (other, 300e6)):
+        each.throttle._fills[1] = peak = Peak()
+        peak.add(fill, clock.now)
+    for factor, seconds in ((1.0, 20), (0.0, 30)):
+        for _ in range(seconds // 2):
+            await asyncio.gather(*(each.settle(factor) for each in (informed, other)))
+            clock.now += 2.0
+    assert (cluster.produce(REST) or math.inf) < 6.1e6

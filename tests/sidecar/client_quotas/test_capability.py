@@ -9,9 +9,9 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from sidecar.client_quotas.capability import ClientQuotaCapability, prepare
+from sidecar.client_quotas.log_watch import PATH
 from sidecar.client_quotas.plan import Found
 from sidecar.client_quotas.retained import read_kept
-from sidecar.client_quotas.scope_watch import PATH
 from sidecar.control.board import Board
 from sidecar.control.metric_source import MetricSource
 from sidecar.quotas.entities import Entity
@@ -119,8 +119,8 @@ def test_the_page_says_whom_a_throttle_is_for() -> None:
     assert [[], [expected]] == said
 
 
-async def test_other_sidecars_are_told_who_writes_with_the_scope_of_volumes() -> None:
-    """The broker is the only one, or the one of the settings; without the scope, nothing is."""
+async def test_other_sidecars_are_told_who_writes_and_how_much() -> None:
+    """The broker is the only one, or the one of the settings. Who writes needs the scope."""
     clock, log = FakeClock(), LogReader(Path("none"))
     more = {"SIDECAR_ENFORCEMENT": "client-quotas", "SIDECAR_REQUEST_LOG_FILE": "requests.log"}
     scope = {**more, "SIDECAR_THROTTLE_SCOPE": "volume"}
@@ -142,11 +142,13 @@ async def test_other_sidecars_are_told_who_writes_with_the_scope_of_volumes() ->
                 clock.now += 10.0
             told.append((await client.get(PATH)).json())
     writers = [["alice", "orders", ""]]
+    rates = [13.8, 13.8, 13.8]
+    whole_log = {"is_whole": True, "writers": writers, "rates": rates}
     assert [
-        {"broker_id": None, "cluster_id": "A", "is_whole": False, "writers": []},
-        {"broker_id": 1, "cluster_id": "A", "is_whole": True, "writers": writers},
-        {"broker_id": 7, "cluster_id": "A", "is_whole": True, "writers": writers},
-        {"broker_id": None, "cluster_id": "A", "is_whole": True, "writers": writers},
+        {"broker_id": 1, "cluster_id": "A", "is_whole": False, "writers": [], "rates": rates},
+        {"broker_id": 1, "cluster_id": "A", **whole_log},
+        {"broker_id": 7, "cluster_id": "A", **whole_log},
+        {"broker_id": None, "cluster_id": "A", **whole_log},
     ] == told
 
 

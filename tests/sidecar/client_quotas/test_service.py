@@ -79,7 +79,7 @@ async def test_the_first_quota_of_clients_without_one_is_twice_what_they_write(
         memory = remembering(VolumeLimit(Rules(MinAvailableBytes(10), 300.0), 1.0))(*seen)
         sidecar.throttle.observe(memory)
     assert 3e6 == sidecar.throttle.rates.rate_of(REST)
-    assert not sidecar.throttle.rates.is_logged
+    assert not sidecar.throttle.rates.by_log
     await sidecar.run(1.0, 8.0)
     await sidecar.settle(0.0)
     assert pytest.approx(6e6, rel=0.011) == cluster.produce(REST)

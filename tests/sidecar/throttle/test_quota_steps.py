@@ -82,21 +82,28 @@ def test_a_release_ends_at_the_original_exactly(
 def test_two_sidecars_at_once_are_as_one(
     original: float | None, factors: list[float], factor: float, later_s: float
 ) -> None:
-    """Both set the same value, and the second waits a step after it has seen a new one."""
+    """Both set the same value, and the second waits a step after it has seen a new one.
+
+    Only to twice a known rate it falls at once.
+    """
     now = 1000.0
     value = walk(held(original, original), factors)[-1]
     first = next_quota(held(original, value), factor, FLOOR, now)
     assert first == next_quota(held(original, value), factor, FLOOR, now + later_s)
     if first != value:
         seen = replace(held(original, first), since=now + later_s)
-        for rate in (None, 1e6):
-            after = now + STEP_S + later_s - 0.001
-            assert first == next_quota(seen, factor, FLOOR, after, rate)
+        after = now + STEP_S + later_s - 0.001
+        assert first == next_quota(seen, factor, FLOOR, after)
+        known = next_quota(seen, factor, FLOOR, after, 1e6)
+        assert known == first or 2e6 <= (known or 0.0) < (first or 0.0)
 
 
-def test_a_rate_that_is_known_later_counts_at_the_next_step() -> None:
+def test_a_rate_that_is_known_later_counts_at_once() -> None:
     """So does a lower one of another sidecar; a higher one changes nothing, nor does the target."""
     lowered = held(None, 30e6)
+    assert pytest.approx(6e6, rel=0.011) == next_quota(lowered, 0.0, FLOOR, 0.0, 3e6)
+    assert lowered.value == next_quota(lowered, 0.0, FLOOR, 0.0, 18e6)
+    assert lowered.value == next_quota(lowered, 1.0, FLOOR, 0.0, 3e6)
     step = next_quota(lowered, 0.0, FLOOR, STEP_S)
     assert step == next_quota(lowered, 0.0, FLOOR, STEP_S, 18e6)
     assert pytest.approx(6e6, rel=0.011) == next_quota(lowered, 0.0, FLOOR, STEP_S, 3e6)

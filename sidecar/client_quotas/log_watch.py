@@ -1,9 +1,9 @@
-"""Learns during a throttle of some topics who writes to them, on all brokers.
+"""Learns during a throttle how much is written to all brokers, and who writes to its topics.
 
-The sidecar asks all sidecars of ``SIDECAR_PEERS`` for the writers of their brokers, and a broker
-for the names of topics of which request logs have only the ids. It does so every ``EVERY_S``, and
-only while a throttle has topics. Within one throttle, users only come into scope. All are forgotten
-at the release.
+The sidecar asks all sidecars of ``SIDECAR_PEERS`` for what the request logs of their brokers tell.
+It does so every ``EVERY_S``, and only during a throttle. If that has topics, the sidecar asks a
+broker for the names of those of which request logs have only the ids. Within one throttle, users
+only come into scope. All are forgotten at the release.
 
 Example: a volume is full at 0 s. The sidecar asks its two peers, which answer within a few ms. Then
 the quotas of alice fall. bob begins to write to the same topic on broker 2 at 20 s, and is in scope
@@ -19,7 +19,8 @@ from typing import Final
 
 import msgspec
 
-from sidecar.client_quotas.scope import MOST_QUOTAS, Scoped, Told, quotas_for, scoped
+from sidecar.client_quotas.rates import Rates
+from sidecar.client_quotas.scope import FRESH_S, MOST_QUOTAS, Scoped, Told, quotas_for, scoped
 from sidecar.client_quotas.writers import BrokerWriters
 from sidecar.control.board import Board
 from sidecar.errors import SidecarError
@@ -27,6 +28,7 @@ from sidecar.http import HttpError, failure_of
 from sidecar.peers.addresses import Address, Addresses
 from sidecar.quotas.entities import Entity
 from sidecar.throttle.decision import Decision
+from sidecar.throttle.validity import is_valid
 from sidecar.volumes import Failure
 
 _log = logging.getLogger(__name__)
@@ -54,8 +56,8 @@ NamesOf = Callable[[int, Sequence[str]], Awaitable[Mapping[str, str] | Failure]]
 
 
 @dataclass(slots=True)
-class ScopeWatch:
-    """Who is in scope; initially nothing is known.
+class LogWatch:
+    """What request logs tell; initially nothing is known.
 
     Attributes:
         board: has the decision and the brokers.
@@ -63,6 +65,7 @@ class ScopeWatch:
         addresses: the addresses of all sidecars; None if there is only this one.
         ask: asks one of them.
         names_of: resolves ids.
+        has_scope: whether a throttle may be for some topics only.
     """
 
     board: Board
@@ -70,22 +73,29 @@ class ScopeWatch:
     addresses: Addresses | None
     ask: Ask
     names_of: NamesOf
+    has_scope: bool = True
     _asked_at: float | None = field(default=None, init=False)
     _topics: tuple[str, ...] = field(default=(), init=False)
     _told: dict[Address | None, Told] = field(default_factory=dict, init=False)
     _names: dict[str, str] = field(default_factory=dict, init=False)
     _held: frozenset[str] = field(default=frozenset(), init=False)
 
-    async def refresh(self) -> None:
-        """Ask if that is due, and forget everything after a throttle."""
+    async def refresh(self, *, throttles: bool) -> None:
+        """Ask if that is due, and forget everything after a throttle.
+
+        Args:
+            throttles: whether somebody is throttled, by a volume or by a storage budget.
+        """
         now, decided = self.board.now(), self._decided
         if decided.factor >= 1.0:
-            self._topics, self._told, self._names, self._held = (), {}, {}, frozenset()
-        if not decided.topics:
+            self._names, self._held = {}, frozenset()
+        if not throttles:
+            self._topics, self._asked_at, self._told = (), None, {}
             return
-        if decided.topics != self._topics:
+        topics = decided.topics or ()
+        if topics != self._topics:
             # What was told has only the writers to the topics of before.
-            self._topics, self._asked_at, self._told = decided.topics, None, {}
+            self._topics, self._asked_at, self._told = topics, None, {}
         if self._asked_at is not None and now < self._asked_at + EVERY_S:
             return
         self._asked_at = now
@@ -96,16 +106,30 @@ class ScopeWatch:
                 async with asyncio.timeout(DEADLINE_S):
                     await self._ask_all(self.addresses)
         self._told[None] = Told(self.own(), now)
-        await self._resolve()
+        if topics:
+            await self._resolve()
         self._told = {key: self._reduced(each) for key, each in self._told.items()}
         self._held |= self._scoped().sure
 
-    def scoped(self, quotas: Collection[Entity] = ()) -> Scoped:
-        """Return who is in scope now.
+    @property
+    def rates(self) -> dict[int | None, Rates]:
+        """Broker id -> how much clients write to it by its log, as other sidecars told lately."""
+        now = self.board.now()
+        fresh = [each.writers for each in self._told.values() if is_valid(each.at, FRESH_S, now)]
+        return {
+            each.broker_id: Rates(each.rates.user, each.rates.client_id, each.rates.both)
+            for each in fresh
+            if each.broker_id is not None and each.rates is not None
+        }
+
+    def scoped(self, quotas: Collection[Entity] = ()) -> Scoped | None:
+        """Return who is in scope now; None if all clients are by the settings.
 
         Args:
             quotas: the entities that have a produce quota.
         """
+        if not self.has_scope:
+            return None
         found = self._scoped()
         users = found.users
         if users is not None and quotas_for(users, quotas) > MOST_QUOTAS:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from sidecar.client_quotas import scope_watch as module
-from sidecar.client_quotas.scope_watch import EVERY_S, ScopeWatch
-from sidecar.client_quotas.writers import BrokerWriters, Writer
+from sidecar.client_quotas import log_watch as module
+from sidecar.client_quotas.log_watch import EVERY_S, LogWatch
+from sidecar.client_quotas.scope import FRESH_S
+from sidecar.client_quotas.writers import BrokerWriters, LoggedRates, Writer
 from sidecar.control.board import Board
 from sidecar.errors import SettingsError
 from sidecar.http import HttpError
@@ -18,6 +19,7 @@ from sidecar.quotas.entities import DEFAULT, Entity
 from sidecar.throttle.decision import Shadow, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import BudgetThrottle, Contents
+from sidecar.throttle.peak import Peak
 from sidecar.throttle.rules import Rules
 from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.client_quotas.build import FLOOR, KEY, FakeKafka, Sidecar
@@ -45,6 +47,7 @@ class Cluster:
         asked_ids: the ids that a broker was asked for, each time.
         cluster_id: the cluster that all sidecars name.
         topics: the topics on the volume.
+        rates: what clients write to the brokers, by their logs.
     """
 
     kafka: FakeKafka = field(default_factory=lambda: FakeKafka(deepcopy(BEFORE)))
@@ -59,11 +62,15 @@ class Cluster:
     asked_ids: list[list[str]] = field(default_factory=list)
     cluster_id: str = "A"
     topics: set[str] = field(default_factory=lambda: {"full"})
+    rates: dict[int, float] = field(default_factory=dict)
 
     def told(self, broker_id: int) -> BrokerWriters:
         writers = [Writer(user, topic, "") for user, topic in self.wrote.get(broker_id, [])]
         writers += [Writer(user, "", id_) for user, id_ in self.by_id.get(broker_id, [])]
-        return BrokerWriters(broker_id, self.cluster_id, broker_id not in self.gaps, writers)
+        is_whole = broker_id not in self.gaps
+        rate = self.rates.get(broker_id)
+        rates = None if rate is None else LoggedRates(rate, rate, rate)
+        return BrokerWriters(broker_id, self.cluster_id, is_whole, writers, rates)
 
     async def ask(self, address: Address) -> BrokerWriters:
         self.asked.append(address.url)
@@ -96,7 +103,7 @@ class Scoping(Sidecar):
             return [url]
 
         addresses = Addresses(["http://s1", "http://s2"], clock, resolve)
-        self.scope = self.throttle.scope = ScopeWatch(
+        self.logs = self.throttle.logs = LogWatch(
             self.board,
             lambda: self.cluster.told(self.broker_id),
             addresses,
@@ -138,6 +145,30 @@ async def test_only_writers_fall_and_all_come_back(cluster: Cluster) -> None:
     assert sidecar.said.endswith(": alice, carol.")
     await sidecar.run(1.0, RELEASED_S)
     assert BEFORE == cluster.kafka.quotas
+
+
+@pytest.mark.parametrize("has_scope", [True, False])
+async def test_quotas_begin_near_what_the_logs_of_all_brokers_tell(
+    cluster: Cluster, *, has_scope: bool
+) -> None:
+    """A file that somebody copies to broker 2 does not count; without its log, it does."""
+    cluster.wrote = {2: [("carol", "full")]}
+    cluster.rates = {1: 1e6, 2: 3e6}
+    sidecar = Scoping(cluster)
+    sidecar.logs.has_scope = has_scope
+    for broker_id in (1, 2):
+        sidecar.throttle._fills[broker_id] = Peak()
+        sidecar.throttle._fills[broker_id].add(300e6, cluster.clock.now)
+    await sidecar.settle(1.0)
+    assert 300e6 == sidecar.throttle.rates.rate_of(CAROL)
+    await sidecar.settle(0.0)
+    lowered = CAROL if has_scope else ALICE
+    assert pytest.approx(6e6, rel=0.011) == cluster.kafka.produce(lowered)
+    assert {1, 2} == set(sidecar.throttle.rates.by_log)
+    cluster.silent = {2}
+    cluster.clock.now += FRESH_S + 1.0
+    await sidecar.settle(0.0)
+    assert ((1,), (2,)) == (sidecar.throttle.rates.by_log, sidecar.throttle.rates.by_fill)
 
 
 async def test_peers_are_asked_every_few_seconds_and_only_during_a_throttle(
@@ -232,7 +263,7 @@ async def test_other_topics_are_asked_for_at_once(cluster: Cluster) -> None:
     """What was told before has only the writers to the topics of then; nothing else is kept."""
     sidecar = Scoping(cluster)
     await sidecar.run(0.0, EVERY_S + 4.0)
-    kept = [each.writers.writers for each in sidecar.scope._told.values()]
+    kept = [each.writers.writers for each in sidecar.logs._told.values()]
     assert {"full"} == {each.topic for writers in kept for each in writers}
     cluster.topics.add("free")
     asked = len(cluster.asked)
@@ -291,7 +322,7 @@ async def test_no_answer_ends_the_throttle(cluster: Cluster, error: Exception) -
     async def fails(_: Address) -> BrokerWriters:
         raise error
 
-    sidecar.scope.ask = fails
+    sidecar.logs.ask = fails
     await sidecar.run(0.0, 60.0)
     assert "since no sidecar tells who writes to broker 2." in sidecar.said
     assert (cluster.kafka.produce(BOB) or 0.0) < 1e7
@@ -304,7 +335,7 @@ async def test_two_sidecars_that_know_different_things_do_no_harm(cluster: Clust
     async def fails(_: Address) -> BrokerWriters:
         raise TimeoutError
 
-    second.scope.ask = fails
+    second.logs.ask = fails
     await first.run(1.0, 10.0, second)
     await first.run(0.0, 600.0, second)
     assert second.said.startswith("The throttle is for all clients")
@@ -331,7 +362,7 @@ async def test_a_cluster_of_one_broker_needs_no_peers(cluster: Cluster) -> None:
     """Its sidecar reads the only log."""
     cluster.wrote = {1: [("alice", "full")]}
     sidecar = Scoping(cluster)
-    sidecar.scope.addresses = None
+    sidecar.logs.addresses = None
     now = sidecar.clock.now
     sidecar.board.observe(whole(now, [reading(1, now, {"/d": 5})]))
     contents = {(1, "/d"): Contents(frozenset({"full"}), now)}
@@ -350,7 +381,7 @@ async def test_a_sidecar_that_hangs_delays_nobody_for_long(cluster: Cluster) -> 
         await asyncio.sleep(0.0 if address.url == "http://s1" else 3600.0)
         return await asked(address)
 
-    sidecar.scope.ask = hangs
+    sidecar.logs.ask = hangs
     loop = asyncio.get_running_loop()
     began = loop.time()
     await sidecar.settle(0.0)
