@@ -115,6 +115,8 @@ def _log_users(before: Snapshot | None, after: Snapshot) -> None:
 
 
 def _log_leaks(before: Snapshot | None, after: Snapshot) -> None:
+    if after.readers.enforcement != "callback":
+        return
     old = 1.0 if before is None else before.leaks.share
     new = after.leaks.share
     if new < 1.0 and new != old:
