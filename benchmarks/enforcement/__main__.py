@@ -148,10 +148,10 @@ def _tasks(asked: argparse.Namespace) -> Iterator[Task]:
         if part in SCENARIOS:
             yield from _rounds(asked, SCENARIOS[part])
         elif part in _TITLES:
-            throttled_s = seconds or tenants.THROTTLED_S
             budget = (tenants.BUDGET_BYTES,) if part == _BUDGET else ()
             for key in asked.arms:
-                measure = partial(tenants.measure, _OF_TENANTS[key], throttled_s, *budget)
+                default_s = tenants.QUOTAS_S if key == _QUOTAS.key else tenants.THROTTLED_S
+                measure = partial(tenants.measure, _OF_TENANTS[key], seconds or default_s, *budget)
                 yield task(part, key, 0, measure)
         elif part == _OVERHEAD:
             yield task(part, "all", 0, partial(costs.overhead, (NOTHING, *arms), seconds or 5.0))

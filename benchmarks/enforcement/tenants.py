@@ -48,6 +48,8 @@ LEAST: Final = 0.95
 """The share of its earlier rate that the other tenant is to have."""
 THROTTLED_S: Final = 62.0
 """From the crossing to the freeing: a minute, and until the plugin throttles."""
+QUOTAS_S: Final = 150.0
+"""The same with client quotas, which fall in steps."""
 AFTER_S: Final = 30.0
 
 BUDGET_BYTES: Final = 200_000_000
@@ -57,8 +59,9 @@ _BYTES_PER_S: Final = 2e6
 _BUDGET_BYTES_PER_S: Final = 3e6
 _BEFORE_S: Final = 12.0
 _FULLEST: Final = 2
-_LIMIT_BYTES: Final = 384 << 20
+_LIMIT_BYTES: Final = 640 << 20
 """Client quotas need minutes, and let so much pass the limit."""
+_LIMIT_WITH_BUDGET: Final = 24 << 20
 _POLLS: Final = replace(SHORTEST, ours={**SHORTEST.ours, "SIDECAR_THROTTLE_SCOPE": "volume"})
 _FREED: Final = {"retention.bytes": str(8 << 20), "segment.bytes": str(4 << 20)}
 _PASSWORD: Final = "secret"
@@ -108,7 +111,7 @@ async def measure(throttle: Throttle, throttled_s: float, budget_bytes: int = 0)
     if budget_bytes:
         own = {"SIDECAR_BUDGETS_FILE": str(_write_budget(folder, 1 << 40))}
         polls = replace(SHORTEST, ours={**SHORTEST.ours, **own})
-        limit_bytes, rate = _LIMIT_BYTES // 4, _BUDGET_BYTES_PER_S
+        limit_bytes, rate = _LIMIT_WITH_BUDGET, _BUDGET_BYTES_PER_S
     cluster = await cluster_of(
         throttle,
         polls,
