@@ -478,6 +478,9 @@ CONTRADICTIONS: Mapping[str, Values] = {
     "enforcement is client-quotas, but Strimzi's User Operator": given(
         "enforcement", "client-quotas", STRIMZI
     ),
+    "throttle.scope is volume with client quotas, which need the request log": merged(
+        given("enforcement", "client-quotas"), given("throttle.scope", "volume")
+    ),
     "clientQuotaFloor is set, but the sidecar lowers no quotas": given("clientQuotaFloor", "1Mi"),
     "relief.mode is delete, but no topic is declared": given("relief.mode", "delete"),
     "strimzi.cluster is set, but Strimzi adds no container": merged(BESIDE_BROKER, STRIMZI),

@@ -43,6 +43,9 @@
 {{- if and .Values.strimzi.cluster (eq $enforcement "client-quotas") -}}
 {{- fail "enforcement is client-quotas, but Strimzi's User Operator removes quotas that no KafkaUser has: remove enforcement" -}}
 {{- end -}}
+{{- if and (eq $enforcement "client-quotas") (eq $settings.SIDECAR_THROTTLE_SCOPE "volume") (not $settings.SIDECAR_REQUEST_LOG_FILE) -}}
+{{- fail "throttle.scope is volume with client quotas, which need the request log of every broker: set settings.SIDECAR_REQUEST_LOG_FILE, or remove throttle.scope" -}}
+{{- end -}}
 {{- if and .Values.clientQuotaFloor (ne $enforcement "client-quotas") -}}
 {{- fail "clientQuotaFloor is set, but the sidecar lowers no quotas: set enforcement=client-quotas" -}}
 {{- end -}}
