@@ -12,6 +12,7 @@ Example: ``{"kind":"begin","step":"a1-7","at":1764370000.0,"cluster_id":"x","bro
 "from_offset":100,"to_offset":200,"about_bytes":500}]}``.
 """
 
+import asyncio
 import os
 import re
 import time
@@ -116,9 +117,15 @@ class Journal:
 
         Raises:
             OSError: it could not be written.
+            TimeoutError: by the caller's deadline; the disk may still write it.
         """
-        if self._folder is not None:
-            await _THREADS.call(_append, self._folder / _name(entry.at), entry)
+        try:
+            if self._folder is not None:
+                await _THREADS.call(_append, self._folder / _name(entry.at), entry)
+        except asyncio.CancelledError:
+            # The line will be there. A step that was not taken gets its end in the next round.
+            self.entries.append(entry)
+            raise
         self.entries.append(entry)
 
 

@@ -146,13 +146,14 @@ class _Auditor:
 
     def _see(self, moment: Moment) -> None:
         setup, now = self._setup, moment.at_s
+        all_look = all(self._is_settled(each) for each in moment.sidecars.values())
         for number, sight in moment.brokers.items():
             for log_dir, shown in sight.volumes.items():
                 volume = self._volumes.setdefault((number, log_dir), _Volume())
                 is_settled = self._is_settled(sight.quiet_s) and self._is_settled(shown.quiet_s)
                 volume.is_settled = is_settled and shown.available is not None
                 is_away = sight.up_s is None or shown.available is None
-                volume.hide(shown.available, is_seen=is_settled, is_away=is_away)
+                volume.hide(shown.available, is_seen=is_settled and all_look, is_away=is_away)
                 if sight.up_s is None or shown.available is None:
                     # Nothing is written there, and sidecars remember what was shown.
                     volume.violates_at = volume.stops_at = None

@@ -127,8 +127,9 @@ class SimulatedBroker(FakeBroker):
         )
 
     def kill(self) -> None:
-        """Ends at once."""
-        self.left_bytes = [volume.available_bytes for volume in self.volumes]
+        """Ends at once, if it has not ended before."""
+        if self.process.is_alive:
+            self.left_bytes = [volume.available_bytes for volume in self.volumes]
         self.process.kill()
         self._network.lose(self.process)
         self.connections.clear()

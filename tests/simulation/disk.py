@@ -20,12 +20,14 @@ class SimulatedDisk:
         hangs: whether nothing ends that is begun.
         files: by path.
         journals: the real folder of what is appended to.
+        is_cut: whether they lost their ends since the last start; only a start reads them.
     """
 
     def __init__(self, journals: Path) -> None:
         self.journals = journals
         self.is_full = False
         self.hangs = False
+        self.is_cut = False
         self._waiting: list[Callable[[], object]] = []
         self.files: dict[Path, bytes] = {}
 
@@ -69,6 +71,7 @@ class SimulatedDisk:
 
     def damage(self) -> None:
         """Cuts every file in the middle."""
+        self.is_cut = True
         for path in self.journals.glob("*"):
             os.truncate(path, path.stat().st_size // 2)
         self.files = {path: content[: len(content) // 2] for path, content in self.files.items()}

@@ -123,6 +123,7 @@ class SimulatedSidecar:
             on_start: is called when it is composed, before it runs.
         """
         self.process = Process(self.name)
+        self.disk.is_cut = False
         self.starts += 1
         self.anchor_s = EPOCH_S + self.step_s
         self.process.start(self._run(on_start), self.name)

@@ -1,11 +1,14 @@
 """Sidecars that make room in a cluster in memory, whatever fails and whenever they are killed."""
 
 import os
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from sidecar.relief import journal, service
+from sidecar.relief.journal import Entry
 from sidecar.throttle.relief import MOST_IN_VAIN
 from tests.sidecar.relief.scripted import (
     DECLARED,
@@ -82,6 +85,36 @@ async def test_no_fault_breaks_a_promise(tmp_path: Path, seed: int) -> None:
     check_journal(world, first, second)
     assert first.kills + second.kills > 0
     assert world.deletions > 0
+
+
+async def test_a_line_that_the_disk_writes_late_has_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step is not taken without its line, which is on disk all the same later."""
+    append, is_back = journal._append, threading.Event()
+
+    def late(path: Path, entry: Entry) -> None:
+        is_back.wait()
+        append(path, entry)
+
+    monkeypatch.setattr(journal, "_append", late)
+    monkeypatch.setattr(service, "_WRITE_S", 0.05)
+    world, sidecar = started(1, tmp_path)
+    while not writing():
+        await run(world, 10.0, sidecar)
+    assert 0 == world.deletions
+    is_back.set()
+    for each in writing():
+        each.join(10.0)
+    monkeypatch.setattr(service, "_WRITE_S", 10.0)
+    await run(world, 200.0, sidecar)
+    assert 0 < world.deletions
+    check_journal(world, sidecar)
+
+
+def writing() -> list[threading.Thread]:
+    """The threads that write to a journal."""
+    return [each for each in threading.enumerate() if each.name == "relief journal"]
 
 
 async def test_a_kill_at_any_moment_leaves_the_journal_true(tmp_path: Path) -> None:
