@@ -83,10 +83,10 @@ class ClientQuotaCapability(Capability):
                 self._throttle.metrics = BrokerMetrics(urls, board.now)
             if lowers and services.request_log is not None:
                 written = self._read(services, services.request_log, self._throttle)
-                self._throttle.logs = self._logs(services, settings.peers)
-                self._throttle.logs.has_scope = settings.scope == "volume"
-                if self._throttle.logs.has_scope:
+                has_scope = settings.scope == "volume"
+                if has_scope:
                     written.writers = TopicWriters()
+                self._throttle.logs = self._logs(services, settings.peers, has_scope=has_scope)
 
     def _read(self, services: Services, log: LogReader, throttle: QuotaThrottle) -> Written:
         """Count what clients write. Fill rates do without the log, so it is not needed."""
@@ -102,7 +102,7 @@ class ClientQuotaCapability(Capability):
         services.subscribe(NAME, lambda line: written.count(line, board.now()), lambda: False)
         return written
 
-    def _logs(self, services: Services, peers: Sequence[str]) -> LogWatch:
+    def _logs(self, services: Services, peers: Sequence[str], *, has_scope: bool) -> LogWatch:
         """Ask other sidecars what their brokers' request logs tell, during a throttle."""
 
         async def ask(address: Address) -> BrokerWriters:
@@ -116,7 +116,7 @@ class ClientQuotaCapability(Capability):
             )
 
         addresses = Addresses(peers, self._board.now) if peers else None
-        return LogWatch(self._board, self._writers, addresses, ask, names)
+        return LogWatch(self._board, self._writers, addresses, ask, names, has_scope=has_scope)
 
     def _writers(self) -> BrokerWriters:
         """What this sidecar tells other sidecars."""
