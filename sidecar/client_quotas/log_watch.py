@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 
 from sidecar.client_quotas.rates import Rates
-from sidecar.client_quotas.scope import FRESH_S, MOST_QUOTAS, Scoped, Told, quotas_for, scoped
+from sidecar.client_quotas.scope import MOST_QUOTAS, Scoped, Told, quotas_for, scoped
 from sidecar.client_quotas.writers import BrokerWriters
 from sidecar.control.board import Board
 from sidecar.errors import SidecarError
@@ -35,6 +35,9 @@ _log = logging.getLogger(__name__)
 
 PATH: Final = "/v1/client-quotas/writers"
 EVERY_S: Final = 5.0
+
+RATES_FRESH_S: Final = 10.0
+"""How long told rates count: a client may have begun to write much meanwhile."""
 
 DEADLINE_S: Final = 3.0
 """For the answers of all sidecars together."""
@@ -115,7 +118,8 @@ class LogWatch:
     def rates(self) -> dict[int | None, Rates]:
         """Broker id -> how much clients write to it by its log, as other sidecars told lately."""
         now = self.board.now()
-        fresh = [each.writers for each in self._told.values() if is_valid(each.at, FRESH_S, now)]
+        told = self._told.values()
+        fresh = [each.writers for each in told if is_valid(each.at, RATES_FRESH_S, now)]
         return {
             each.broker_id: Rates(each.rates.user, each.rates.client_id, each.rates.both)
             for each in fresh

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from sidecar.client_quotas import log_watch as module
-from sidecar.client_quotas.log_watch import EVERY_S, LogWatch
-from sidecar.client_quotas.scope import FRESH_S
+from sidecar.client_quotas.log_watch import EVERY_S, RATES_FRESH_S, LogWatch
 from sidecar.client_quotas.writers import BrokerWriters, LoggedRates, Writer
 from sidecar.control.board import Board
 from sidecar.errors import SettingsError
@@ -166,7 +165,7 @@ async def test_quotas_begin_near_what_the_logs_of_all_brokers_tell(
     assert pytest.approx(6e6, rel=0.011) == cluster.kafka.produce(lowered)
     assert {1, 2} == set(sidecar.throttle.rates.by_log)
     cluster.silent = {2}
-    cluster.clock.now += FRESH_S + 1.0
+    cluster.clock.now += RATES_FRESH_S + 1.0
     await sidecar.settle(0.0)
     assert ((1,), (2,)) == (sidecar.throttle.rates.by_log, sidecar.throttle.rates.by_fill)
 
