@@ -21,7 +21,7 @@ from aiokafka.protocol.api import Response
 from sidecar.kafka.client.pool import ClusterId, Pool, any_cluster
 from sidecar.kafka.config_messages import TOPIC, DescribeConfigs
 from sidecar.kafka.fed_brokers import MetadataOfTopics
-from sidecar.kafka.group_commits import GroupCommits, commits_of
+from sidecar.kafka.group_commits import GroupCommits, commits_of, led_by
 from sidecar.kafka.log_dir_messages import DescribeSomeTopics, log_dirs_in
 from sidecar.kafka.partition_leaders import (
     Led,
@@ -143,10 +143,16 @@ class ExpendableTopics:
         if isinstance(answer, Failure):
             return answer
         self._brokers = answer.brokers
-        self._groups.note(answer.coordinators, now)
         leaders = {key: each.leader for key, each in answer.led.items()}
         latest = {key: (each.epoch, LATEST) for key, each in answer.led.items()}
-        ends = await offsets_at(self._pool, latest, leaders, deadline)
+        of_groups = led_by(answer.coordinators)
+        ends = await offsets_at(
+            self._pool,
+            latest | {key: (epoch, LATEST) for key, (_, epoch) in of_groups.items()},
+            leaders | {key: leader for key, (leader, _) in of_groups.items()},
+            deadline,
+        )
+        self._groups.note(answer.coordinators, ends, now)
         sizes = await self._sizes(answer.led, deadline)
         earliest = {key: (epoch, EARLIEST) for key, (epoch, _) in latest.items()}
         starts = await offsets_at(self._pool, earliest, leaders, deadline)

@@ -1,9 +1,10 @@
 """The committed offsets of all groups, if nothing can hide one.
 
-Each active broker has listed its groups, each partition of __consumer_offsets has a leader, and
-these leaders have been the same for 5 s and are so afterwards: a new coordinator may not have
-loaded its groups yet. A share group holds all partitions of its topics. A group with members but
-without any committed offset holds everything, since what it reads is not known.
+Each active broker has listed its groups, each partition of __consumer_offsets has a leader that
+knows it, and these leaders have been the same for 5 s and are so afterwards: a new coordinator may
+not have loaded its groups yet, and one without the newest metadata lists none. A share group holds
+all partitions of its topics. A group with members but without any committed offset holds
+everything, since what it reads is not known.
 
 Needed: DESCRIBE on the groups, on __consumer_offsets and on the cluster.
 
@@ -16,7 +17,13 @@ from typing import Final
 
 from sidecar.kafka.client.failures import error_name
 from sidecar.kafka.client.pool import Pool
-from sidecar.kafka.partition_leaders import UNREAD, Coordinators, read_leaders
+from sidecar.kafka.partition_leaders import (
+    OFFSETS_TOPIC,
+    UNREAD,
+    Coordinators,
+    Offsets,
+    read_leaders,
+)
 from sidecar.kafka.relief_messages import DescribeShareOffsets, FetchOffsets, ListGroups, refused
 from sidecar.throttle.growth import Partition
 from sidecar.throttle.relief import NOTHING
@@ -42,8 +49,15 @@ class GroupCommits:
         self._coordinators: Coordinators = UNREAD
         self._coordinated_at = 0.0
 
-    def note(self, coordinators: Coordinators, now: float) -> None:
-        """Note who coordinates at a time."""
+    def note(self, coordinators: Coordinators, ends: Offsets, now: float) -> None:
+        """Note who coordinates at a time.
+
+        Args:
+            coordinators: by the metadata of one broker.
+            ends: what these brokers answered for ``led_by``.
+            now: when that was.
+        """
+        coordinators = _confirmed(coordinators, ends)
         if coordinators != self._coordinators:
             self._coordinators, self._coordinated_at = coordinators, now
 
@@ -111,6 +125,23 @@ class GroupCommits:
             if each.reads and not commits[each.name]:
                 return f"group {each.name} has members, but no committed offset yet"
         return commits
+
+
+def led_by(coordinators: Coordinators) -> dict[Partition, tuple[int, int]]:
+    """Return the partitions of __consumer_offsets, each with its leader and epoch, if known."""
+    if isinstance(coordinators, str):
+        return {}
+    return {(OFFSETS_TOPIC, index): leader for index, leader in coordinators.items()}
+
+
+def _confirmed(coordinators: Coordinators, ends: Offsets) -> Coordinators:
+    """Return the coordinators, or why one does not know that it is one."""
+    for key, (leader, _) in led_by(coordinators).items():
+        end = ends.get(key)
+        if not isinstance(end, int):
+            why = "no answer" if end is None else end.message
+            return f"broker {leader} may not know yet which groups it coordinates: {why}"
+    return coordinators
 
 
 def commits_of(partition: Partition, groups: Mapping[str, Commits]) -> dict[str, int]:

@@ -297,8 +297,11 @@ class SimulatedTopics(FakeTopics):
         if error is not OK:
             return error, -1
         log = self.logs[index]
-        if epoch != log.epoch:
-            is_old = epoch < log.epoch
+        known = log.epoch
+        if key[0] == OFFSETS_TOPIC:
+            known = self._news(broker).topics[OFFSETS_TOPIC][0].epoch
+        if epoch != known:
+            is_old = epoch < known
             return ErrorCode.fenced_leader_epoch if is_old else ErrorCode.unknown_leader_epoch, -1
         if timestamp < 0:
             return OK, log.end if timestamp == -1 else log.start
@@ -370,6 +373,10 @@ class SimulatedTopics(FakeTopics):
 
     def _led(self, broker: FakeBroker, key: Partition) -> tuple[int, ErrorCode]:
         assert isinstance(broker, SimulatedBroker)
+        if key[0] == OFFSETS_TOPIC:
+            # A broker without the newest metadata does not know who leads it.
+            coordinates = self._news(broker).coordinator == broker.number
+            return 0, OK if coordinates else ErrorCode.not_leader_or_follower
         index = key[1] + 1 if key[0] == "logs" else 0
         is_there = not broker.volume_of(index).is_offline
         leads = self._world.partitions[index].leader == broker.number and is_there

@@ -50,6 +50,7 @@ class Kafka(FakeTopics):
         commits: group -> topic -> index -> offset.
         errors: api key -> the error in its answers.
         coordinator: the leader of __consumer_offsets 0; None: the topic does not exist.
+        of_coordinator: what it answers for the partition.
         rights: the user's operations on each topic, as bits.
         deleted: what was deleted: broker id and offset.
     """
@@ -65,6 +66,7 @@ class Kafka(FakeTopics):
     )
     errors: dict[int, ErrorCode] = field(default_factory=dict)
     coordinator: int | None = 0
+    of_coordinator: ErrorCode = OK
     rights: int = 1 << 8
     deleted: list[tuple[int, int]] = field(default_factory=list)
 
@@ -83,6 +85,9 @@ class Kafka(FakeTopics):
     def offset(
         self, broker: FakeBroker, key: Partition, epoch: int, timestamp: int
     ) -> tuple[ErrorCode, int]:
+        if key == (OFFSETS, 0):
+            assert (self.coordinator, 4, -1) == (broker.broker_id, epoch, timestamp)
+            return self.of_coordinator, 12
         assert (1, LOGS, 4) == (broker.broker_id, key, epoch)
         offsets = {-1: 900, -2: 100, 5000: 650, 9000: -1}
         return self._error(LIST_OFFSETS_KEY), offsets[timestamp]
@@ -185,6 +190,10 @@ async def test_what_limits_deletions(clock: Clock) -> None:
         ({"errors": {LIST_GROUPS_KEY: ErrorCode.coordinator_load_in_progress}}, "broker 0: ListG"),
         ({"errors": {OFFSET_FETCH_KEY: ErrorCode.group_authorization_failed}}, "it needs DESCRIBE"),
         ({"coordinator": 9}, "partition 0 of __consumer_offsets has no leader"),
+        (
+            {"of_coordinator": ErrorCode.not_leader_or_follower},
+            "broker 0 may not know yet which groups it coordinates: ListOffsets",
+        ),
     ],
 )
 async def test_groups_are_not_known_while_one_may_be_missing(
@@ -199,6 +208,23 @@ async def test_groups_are_not_known_while_one_may_be_missing(
         result = await found.examine({LOGS: SEEN}, CLASSES, 6000, PATIENCE_S)
     assert isinstance(result, Examined)
     assert result.groups_unknown.endswith("coordinators of groups have just changed")
+
+
+async def test_a_coordinator_that_has_just_learned_of_it_may_not_have_loaded_its_groups(
+    clock: Clock,
+) -> None:
+    """It lists none until then. Metadata of other brokers has named it for long."""
+    kafka = Kafka(of_coordinator=ErrorCode.unknown_leader_epoch)
+    async with topics(kafka, clock) as found:
+        kafka.of_coordinator = OK
+        await found.look(CLASSES, PATIENCE_S)
+        result = await found.examine({LOGS: SEEN}, CLASSES, 6000, PATIENCE_S)
+        assert isinstance(result, Examined)
+        assert result.groups_unknown.endswith("coordinators of groups have just changed")
+        clock.now += COORDINATED_S
+        result = await found.examine({LOGS: SEEN}, CLASSES, 6000, PATIENCE_S)
+        assert isinstance(result, Examined)
+        assert "" == result.groups_unknown
 
 
 async def test_a_share_group_holds_its_topics(clock: Clock) -> None:
