@@ -280,7 +280,10 @@ class Injector:
 
     def _replace_sidecar(self, fault: Fault) -> End:
         """It starts again on another machine, where nothing is kept."""
-        self._world.sidecars[fault.target].disk.clear()
+        sidecar = self._world.sidecars[fault.target]
+        sidecar.disk.clear()
+        for broker in self._world.all_registered():
+            broker.served.pop(sidecar.name, None)
         return self._kill_sidecar(fault)
 
     def _cut(self, fault: Fault, *others: str) -> End:
