@@ -52,6 +52,8 @@ _COUNTS_S: Final = 60.0
 _LATELY: Final = 120
 """How long a deletion may be under way, seconds: its broker may be frozen."""
 _DOWN_S: Final = 5.0
+_IN_FLIGHT_S: Final = 30.0
+"""The longest time from the begin of a step to its end, while all is well."""
 _LOADS_S: Final = 2.0
 _KILLED, _LOST = 0.1, 0.15
 
@@ -502,7 +504,10 @@ class SimulatedTopics(FakeTopics):
             begun = [line for line in lines if line.kind == "begin"]
             self.figures["steps"] += len(begun)
             self.figures["steps closed by a later start"] += sum(line.found for line in ends)
-            opened = {line.step for line in begun} - {line.step for line in ends}
+            # A step that has just begun waits for its answer.
+            since_s = EPOCH_S + sidecar.step_s + self._world.now() - _IN_FLIGHT_S
+            old = {line.step for line in begun if line.at < since_s}
+            opened = old - {line.step for line in ends}
             self.figures["steps left open by who acts no more"] += len(opened)
             may_be_open = sidecar.disk.is_cut or not (relief and relief.is_first())
             if relief is None or (opened and not may_be_open):

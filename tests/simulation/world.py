@@ -522,8 +522,12 @@ class World:
             self.topics.retained(volume, count)
 
     def online(self, volume: Volume) -> None:
-        """A log dir is well again, unless its volume is full."""
-        volume.is_offline = volume in self._full
+        """A log dir is well again, unless its volume is full.
+
+        A broker that ended of it starts when there is space.
+        """
+        is_alive = self.brokers[volume.broker].process.is_alive
+        volume.is_offline = is_alive and volume in self._full
 
     def step_wall(self, number: int, step_s: float) -> None:
         """The wall clock of a broker and of the sidecar beside it is set."""
