@@ -218,11 +218,12 @@ class KafkaVolumeSource:
 
         An address that is silent now still belongs to the cluster that it answered for.
         """
-        if len(self._pool.bootstrap) < 2:
+        bootstrap = self._admin.bootstrap_servers
+        if len(bootstrap) < 2:
             return None
         patience_s = SECOND_LIST_SHARE * (deadline - asyncio.get_running_loop().time())
         self._first_ids |= await self._pool.cluster_ids(deadline, patience_s)
-        ids = {key: each for key, each in self._first_ids.items() if key in self._pool.bootstrap}
+        ids = {key: each for key, each in self._first_ids.items() if key in bootstrap}
         if len(set(ids.values())) < 2:
             return None
         named = ", ".join(f"{endpoint} to {cluster_id}" for endpoint, cluster_id in ids.items())
