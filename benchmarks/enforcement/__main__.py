@@ -79,12 +79,12 @@ def _tenants(part: str, results: Results, pictures: Pictures) -> str:
     found = {key: list(map(tenants.figures, runs.get(key, ()))) for key in _OF_TENANTS}
     goals = tenants.targets([*found[OURS.key], *found[_QUOTAS.key]])
     names = [each.name for each in _OF_TENANTS.values()]
-    shown_rows = comparison(compare(goals, *found.values()), names)
+    compared = comparison(compare(goals, *found.values()), names)
     # Whole names, with their clients, are wider than the picture.
     short = {PEER.key: "plugin", OURS.key: "ours", _QUOTAS.key: "quotas"}
     image = tenants.picture(title, {short[arm]: of[0] for arm, of in runs.items()})
     shown = pictures.add(part, f"{title}: web has its throughput while etl is throttled", image)
-    return f"## {title}\n\n{shown_rows}\n{shown}"
+    return f"## {title}\n\n{compared}\n{shown}"
 
 
 def picture(title: str, runs: dict[str, Run]) -> str:

@@ -35,11 +35,12 @@ from sidecar.kafka.cluster_answers import (
     both_lists,
     disputed,
     read_cluster,
+    read_cluster_id,
     read_log_dirs,
     settled,
     shared_with_fenced,
 )
-from sidecar.kafka.cluster_messages import DescribeCluster, DescribeLogDirs
+from sidecar.kafka.cluster_messages import DescribeCluster, DescribeClusterId, DescribeLogDirs
 from sidecar.kafka.request_throttles import RequestThrottles, exemption
 from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure, FailureKind, Observation, Reading
@@ -67,6 +68,7 @@ GOLDEN_RATIO = 0.618034
 """Multiples of it, without their whole part, are spread evenly over 0 to 1 (Fibonacci hashing)."""
 
 _DESCRIBE_CLUSTER = DescribeCluster()
+_DESCRIBE_CLUSTER_ID = DescribeClusterId()
 _DESCRIBE_LOG_DIRS = DescribeLogDirs()
 
 
@@ -222,7 +224,11 @@ class KafkaVolumeSource:
         if len(bootstrap) < 2:
             return None
         patience_s = SECOND_LIST_SHARE * (deadline - asyncio.get_running_loop().time())
-        self._first_ids |= await self._pool.cluster_ids(deadline, patience_s)
+        answers = await self._pool.call_configured(_DESCRIBE_CLUSTER_ID, deadline, patience_s)
+        for endpoint, answer in answers.items():
+            cluster_id = read_cluster_id(answer, endpoint)
+            if cluster_id and not isinstance(cluster_id, Failure):
+                self._first_ids[endpoint] = cluster_id
         ids = {key: each for key, each in self._first_ids.items() if key in bootstrap}
         if len(set(ids.values())) < 2:
             return None

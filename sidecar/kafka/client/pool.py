@@ -25,7 +25,6 @@ from sidecar.kafka.client.first import first_success
 from sidecar.kafka.client.former_logins import FormerLogins
 from sidecar.kafka.client.link import Link, Refused, Throttled, not_noted, nothing_to_read
 from sidecar.kafka.client.messages import AdminRequest
-from sidecar.kafka.cluster_messages import DescribeClusterId
 from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
 
@@ -221,29 +220,33 @@ class Pool:
         result = await first_success(attempts, min(LONGEST_STAGGER_S, STAGGER_SHARE * left_s))
         return _summary(result, subject) if isinstance(result, list) else result
 
-    async def cluster_ids(self, deadline: float, patience_s: float) -> dict[HostPort, str]:
-        """The ids of the clusters that the configured addresses belong to.
+    async def call_configured(
+        self, request: AdminRequest, deadline: float, patience_s: float
+    ) -> dict[HostPort, Response]:
+        """Sends each configured address a request, all at once.
 
         Args:
+            request: a request that may be repeated.
             deadline: the loop's time by which requests end.
             patience_s: how long to wait for silent addresses, seconds.
 
         Returns:
-            An id for each address that answered with one in time.
+            The answers that came in time.
         """
 
-        async def ask(link: Link) -> str:
+        async def ask(link: Link) -> Response | Failure | None:
             with suppress(TimeoutError):
                 # A broker that is only slow keeps its connection.
                 async with asyncio.timeout(patience_s):
-                    answer = await link.call(DescribeClusterId(), deadline)
-                    if not isinstance(answer, Failure) and not answer.error_code:
-                        return str(answer.cluster_id or "")
-            return ""
+                    return await link.call(request, deadline)
+            return None
 
         links = {endpoint: self._configured(endpoint) for endpoint in self.bootstrap}
         found = await asyncio.gather(*(ask(link) for link in links.values()))
-        return {endpoint: each for endpoint, each in zip(links, found, strict=True) if each}
+        answers = zip(links, found, strict=True)
+        return {
+            key: each for key, each in answers if each is not None and not isinstance(each, Failure)
+        }
 
     def set_brokers(self, endpoints: Mapping[int, HostPort]) -> None:
         """Sets the brokers and their addresses, and closes the links to all others."""
