@@ -72,6 +72,7 @@ class _Volume:
             while ago; None: none does.
         is_kept: whether its broker was away or its log dir offline meanwhile, so that sidecars
             remember what they saw of it until they see it again.
+        least: the least bytes available since a callback began to have no answer; None: none is.
     """
 
     reported: int | None = None
@@ -82,6 +83,7 @@ class _Volume:
     is_settled: bool = False
     hidden: int | None = None
     is_kept: bool = False
+    least: int | None = None
 
     def hide(self, available: int | None, *, is_seen: bool, is_away: bool) -> None:
         """Whether every sidecar can have seen it by now, and whether it is away."""
@@ -125,6 +127,8 @@ class _Auditor:
         self._unregistered: list[int | None] = []
         self._unregistered_until = 0.0
         self._cause_at = self._stop_cause_at = self._quiet_at = 0.0
+        self._unanswered_at: dict[int, float | None] = {}
+        self._forecasts_until: dict[int, float] = {}
 
     def look(self, moment: Moment) -> None:
         """Judges one moment more."""
@@ -181,6 +185,31 @@ class _Auditor:
         is_seen = all(each.is_settled for each in self._volumes.values())
         if not is_seen or not all(self._is_settled(each) for each in quiet):
             self._quiet_at = now
+        self._forecast(moment)
+
+    def _forecast(self, moment: Moment) -> None:
+        """A callback without answers throttles once the last one's forecast is a full volume."""
+        setup, now = self._setup, moment.at_s
+        for number, sight in moment.brokers.items():
+            answers = _is_reached(sight.quiet_s) and any(
+                _is_reached(each) for each in self._asked(moment, number)
+            )
+            self._unanswered_at[number] = _since(
+                self._unanswered_at.get(number), now, holds=not answers
+            )
+        is_answered = not any(at_s is not None for at_s in self._unanswered_at.values())
+        for volume in self._volumes.values():
+            shown = [each for each in (volume.least, volume.reported) if each is not None]
+            volume.least = None if is_answered else min(shown, default=None)
+        room_bytes = min(
+            (each.least - setup.room_bytes for each in self._volumes.values() if each.least),
+            default=0,
+        )
+        for number, at_s in self._unanswered_at.items():
+            if at_s is None or now - at_s > setup.validity_s:
+                continue
+            if room_bytes <= setup.most_bytes_per_s * (now - at_s):
+                self._forecasts_until[number] = now + self._recovery_s
 
     def _doubtful(
         self, moment: Moment, number: int, sight: BrokerSight
@@ -246,6 +275,8 @@ class _Auditor:
             (sight.stops is True, "refuses", self._stop_cause_at),
         ):
             longest_s = self._setup.validity_s + self._recovery_s
+            if what == "throttles" and moment.at_s <= self._forecasts_until.get(number, 0.0):
+                continue
             if is_so and (
                 moment.at_s - cause_at > longest_s
                 or moment.at_s - max(cause_at, self._quiet_at) > self._recovery_s
@@ -310,6 +341,11 @@ class _Auditor:
     def _since(self, moment: Moment, number: int, since: float | None) -> str:
         for_s = moment.at_s - (moment.at_s if since is None else since)
         return f"a volume of broker {number} has been for {for_s:.0f} s"
+
+
+def _is_reached(quiet_s: float | None) -> bool:
+    """Whether no fault has touched it for as long as connections need."""
+    return quiet_s is not None and quiet_s >= CONNECTIONS_S
 
 
 def _since(since: float | None, now: float, *, holds: bool) -> float | None:

@@ -209,6 +209,29 @@ def test_a_throttle_without_a_cause_after_faults() -> None:
     assert broken(trace) == [(590.0, CAUSE)]
 
 
+@pytest.mark.parametrize(
+    ("available", "is_cause"), [(400 * MB, True), (2_000 * MB, False)], ids=["near", "far"]
+)
+def test_a_throttle_by_a_forecast(*, available: int, is_cause: bool) -> None:
+    """With no sidecar in reach for 60 s, clients may have filled 400 MB since, but not 2 GB.
+
+    Space was made meanwhile, so no volume was ever at its limit.
+    """
+
+    def shown(second: int, number: int, sight: BrokerSight) -> BrokerSight:
+        room = available if 450 <= second < 460 else 3_000 * MB
+        volumes = dict.fromkeys(sight.volumes, VolumeSight(room, 1000.0))
+        is_cut = number == 2 and 450 <= second < 510
+        return replace(
+            sight,
+            volumes=volumes,
+            factor=0.0 if number == 2 and 495 <= second < 530 else 1.0,
+            quiet_s=None if is_cut else sight.quiet_s,
+        )
+
+    assert broken(made(shown)) == ([] if is_cause else [(496.0, CAUSE)])
+
+
 def test_a_stop_without_a_cause() -> None:
     """No volume has been near the line since the beginning."""
     assert broken(made(between(199, 500, 2, stops=True))) == [(200.0, CAUSE)]
