@@ -70,8 +70,8 @@ class _Volume:
         is_settled: whether no fault hides it, nor has until a while ago.
         hidden: the least bytes available since faults began that still hide it, or did until a
             while ago; None: none does.
-        is_kept: whether its broker was away or its log dir offline meanwhile, so that sidecars
-            remember what they saw of it until they see it again.
+        is_kept: whether its broker was away, or its log dir offline or unreadable meanwhile, so
+            that sidecars remember what they saw of it until they see it again.
         least: the least bytes available since a callback began to have no answer; None: none is.
     """
 
@@ -156,7 +156,7 @@ class _Auditor:
                 volume = self._volumes.setdefault((number, log_dir), _Volume())
                 is_settled = self._is_settled(sight.quiet_s) and self._is_settled(shown.quiet_s)
                 volume.is_settled = is_settled and shown.available is not None
-                is_away = sight.up_s is None or shown.available is None
+                is_away = sight.up_s is None or shown.available is None or shown.is_unreadable
                 volume.hide(shown.available, is_seen=is_settled and all_look, is_away=is_away)
                 if sight.up_s is None or shown.available is None:
                     # Nothing is written there, and sidecars remember what was shown.

@@ -185,8 +185,12 @@ def test_a_volume_that_is_hidden_after_its_broker_was_away(*, has_left: bool) ->
     assert broken(made(hidden)) == ([] if has_left else [(590.0, CAUSE)] * 3)
 
 
-@pytest.mark.parametrize("has_left", [False, True])
-def test_a_log_dir_that_is_offline_before_its_space_is_seen(*, has_left: bool) -> None:
+@pytest.mark.parametrize(
+    "then",
+    [None, VolumeSight(None, None), VolumeSight(500 * MB, None, is_unreadable=True)],
+    ids=["seen", "offline", "unreadable"],
+)
+def test_a_log_dir_that_is_lost_before_its_space_is_seen(then: VolumeSight | None) -> None:
     """A sidecar that did not see it meanwhile remembers the volume as full until it is back."""
 
     def hidden(second: int, number: int, sight: BrokerSight) -> BrokerSight:
@@ -196,11 +200,11 @@ def test_a_log_dir_that_is_offline_before_its_space_is_seen(*, has_left: bool) -
             return sight
         if since_s < 10:
             return replace(sight, quiet_s=None)
-        if has_left and since_s >= 20:
-            return replace(sight, volumes={"/d0": VolumeSight(None, None)})
+        if then is not None and since_s >= 20:
+            return replace(sight, volumes={"/d0": then})
         return replace(sight, quiet_s=since_s - 10.0)
 
-    assert broken(made(hidden)) == ([] if has_left else [(344.0, CAUSE)] * 3)
+    assert broken(made(hidden)) == ([(344.0, CAUSE)] * 3 if then is None else [])
 
 
 def test_a_throttle_without_a_cause_after_faults() -> None:

@@ -60,10 +60,12 @@ class VolumeSight:
     Attributes:
         available: the bytes available; None while its log dir is offline.
         quiet_s: for how long no fault has hidden it from sidecars; None during one.
+        is_unreadable: whether its broker answers without its sizes, although it is not offline.
     """
 
     available: int | None
     quiet_s: float | None
+    is_unreadable: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

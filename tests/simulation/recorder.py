@@ -95,7 +95,9 @@ class Recorder:
         callback, quiet_s = world.callbacks.get(number), world.claims.quiet_s(broker.name)
         volumes = {
             each.log_dir: VolumeSight(
-                None if each.is_offline else each.available_bytes, world.claims.quiet_s(each.name)
+                None if each.is_offline else each.available_bytes,
+                world.claims.quiet_s(each.name),
+                is_unreadable=each.is_unreadable,
             )
             for each in broker.volumes
         }
