@@ -43,9 +43,9 @@ from sidecar.errors import ClusterError
 from tests.support.java import beans
 from tests.support.java_traffic import JavaTraffic
 
-FLOOR: Final = 128 << 10
-"""The lowest quota, bytes/s: six clients at it write 4 % of 18 MB/s."""
-REQUEST_BYTES: Final = 100_000
+FLOOR: Final = 64 << 10
+"""The lowest quota, bytes/s: six clients at it write 2 % of 18 MB/s."""
+REQUEST_BYTES: Final = 50_000
 """The bound on throttle times needs requests that are not larger than the floor."""
 OLDER: Final = "3.9.1"
 WATCHED_S: Final = 240.0

@@ -31,6 +31,7 @@ from sidecar.quotas.entities import DEFAULT, Entity, Name
 from sidecar.quotas.kept_originals import Kept
 from sidecar.throttle.quota_steps import (
     FIRST,
+    RISE,
     SMALLEST_FLOOR,
     STEP_S,
     Held,
@@ -74,6 +75,8 @@ class Wanted:
         now: steady seconds.
         rates: what clients write.
         users: user -> its factor by storage budgets, below 1.0.
+        rise: by how much a quota may rise in a step.
+        restores: whether quotas may be as they were.
     """
 
     factor: float
@@ -81,6 +84,8 @@ class Wanted:
     now: float
     rates: Rates = field(default_factory=Rates)
     users: Mapping[Name, float] = field(default_factory=dict)
+    rise: float = RISE
+    restores: bool = True
 
     def factor_of(self, entity: Entity) -> float:
         """The factor for a quota: the lower of that for all and that of its user."""
@@ -269,9 +274,10 @@ class Ledger:
         floor = (
             min(wanted.floor, 2 * kept.base) if _is_copy(entity, kept.original) else wanted.floor
         )
-        after = next_quota(held, factor, floor, wanted.now, rate)
+        after = next_quota(held, factor, floor, wanted.now, rate, rise=wanted.rise)
         if after == kept.original and (after != value or (factor >= 1.0 and entity in self.kept)):
-            planned.restore[entity] = after
+            if wanted.restores:
+                planned.restore[entity] = after
         elif after is not None and after != value:
             planned.values[entity] = after
 

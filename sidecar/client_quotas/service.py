@@ -7,9 +7,12 @@ the cluster, and in the state file if there is one. So after a kill the next sta
 either place, and restores it if nothing is throttled.
 
 - Quotas, and the metrics of brokers before them, are read every 2 to 3 s while a quota is lowered
-  or has to be, otherwise once a minute.
+  or has to be, or a volume is near its limit. Otherwise they are read once a minute.
 - Every observer acts. Two at once do no harm: both set the same rung, and each waits a step after
   it first saw a value (``sidecar.throttle.quota_steps``).
+- Quotas fall before a volume is at its limit, since they need minutes to take effect
+  (``sidecar.throttle.approach``). That is for all clients, so with the scope of volumes they wait
+  for the limit.
 - A sidecar that has just started lowers and raises nothing until it has seen the volumes, or until
   the validity is over.
 - With the scope of volumes, only quotas of users that write to the full ones fall
@@ -22,6 +25,7 @@ space, and restores 10 MB/s after 6 s.
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -36,6 +40,7 @@ from sidecar.client_quotas.scope import Scoped
 from sidecar.client_quotas.written import Written
 from sidecar.control.board import Board
 from sidecar.quotas.entities import Entity, Name
+from sidecar.throttle.approach import LEAD_BY_FILL_S, LEAD_S, Approach, approach
 from sidecar.throttle.decision import Decision, Source
 from sidecar.throttle.memory import Memory
 from sidecar.throttle.peak import Peak, growth_of
@@ -47,6 +52,7 @@ _BUSY_S: Final = 2.0
 _REST_S: Final = 60.0
 _SPACING_S: Final = 1.0
 _PERSIST_S: Final = 5.0
+_FAR_S: Final = 60.0
 
 
 @dataclass(slots=True)
@@ -89,6 +95,8 @@ class QuotaThrottle:
     _fills: dict[int, Peak] = field(default_factory=dict, init=False)
     _own: int | None = field(default=None, init=False)
     _started_at: float = field(init=False)
+    _near_at: float = field(default=-math.inf, init=False)
+    _is_early: bool = field(default=False, init=False)
     _left: set[Entity] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
@@ -106,7 +114,7 @@ class QuotaThrottle:
 
     def _rates(self, fresh_s: float) -> Rates:
         now = self.board.now()
-        fills = {key: peak.highest(now) or 0.0 for key, peak in self._fills.items()}
+        fills = self._most(now)
         logs = {} if self.logs is None else self.logs.rates
         # Each broker has a request log of its own, and this sidecar reads one.
         logged = None if self.written is None else self.written.rates(now, *self.unread())
@@ -115,6 +123,10 @@ class QuotaThrottle:
             logs[self._own] = logged
         metrics = {} if self.metrics is None else self.metrics.rates(fresh_s)
         return of_cluster(fills, logs, metrics)
+
+    def _most(self, now: float) -> dict[int, float]:
+        """Broker id -> its highest fill rate of late."""
+        return {key: peak.highest(now) or 0.0 for key, peak in self._fills.items()}
 
     @property
     def lowered(self) -> dict[Entity, float]:
@@ -126,8 +138,31 @@ class QuotaThrottle:
         """How many quotas a throttle would lower now, in observe mode."""
         if self.found is None or not self._throttles():
             return 0
-        factor = 0.0 if self._decided.factor < 1.0 else 1.0
+        factor = 0.0 if self._decided.factor < 1.0 or self._approach().falls else 1.0
         return len(beginning(self.found, self._wanted(factor)).values)
+
+    def _approach(self) -> Approach:
+        """The volume for which quotas fall before its limit; none if only a limit decides."""
+        rates = self.rates
+        is_known = bool(rates.by_log or rates.by_metrics) and not rates.by_fill
+        return self._within(LEAD_S if is_known else LEAD_BY_FILL_S)
+
+    @property
+    def _is_near(self) -> bool:
+        """Whether a volume is so near that it matters what clients write.
+
+        That may be known only once it is asked for, or once there is a quota. So quotas are not
+        restored until no volume was this near for ``_FAR_S``, or they would fall again at once.
+        """
+        return self._within(LEAD_BY_FILL_S).falls
+
+    def _within(self, lead_s: float) -> Approach:
+        has_scope = self.logs is not None and self.logs.has_scope
+        if not self.lowers or has_scope or self._decided.source is not Source.OBSERVATION:
+            return Approach()
+        now = self.board.now()
+        states = self.board.snapshot.memory.valid_volumes(self.board.rules.validity_s, now)
+        return approach(states, self._most(now), now, lead_s)
 
     @property
     def slowed(self) -> dict[Name, float]:
@@ -177,13 +212,20 @@ class QuotaThrottle:
                 self.found = None
                 self._publish()
             await asyncio.sleep(_SPACING_S)
-            is_busy = self.ledger.kept or (self.lowers and self._throttles())
-            await self.board.wait_for_change(generation, _BUSY_S if is_busy else _REST_S)
+            rested_at = self.board.now()
+            while not self.board.closed:
+                await self.board.wait_for_change(generation, _BUSY_S)
+                is_due = self.board.now() >= rested_at + _REST_S
+                is_changed = self.board.snapshot.generation != generation
+                if is_due or is_changed or self.ledger.kept or self._throttles():
+                    break
 
     async def settle(self) -> None:
         """Read the quotas, and make the changes that are due."""
         if not self.lowers and not self.ledger.kept:
             return
+        if self._is_near:
+            self._near_at = self.board.now()
         if self.metrics is not None:
             await self.metrics.refresh()
         if self.logs is not None:
@@ -198,6 +240,7 @@ class QuotaThrottle:
             # Nothing is written, but the page and a later restore need what is lowered.
             self.ledger.kept |= found.kept
         else:
+            self._log_approach()
             kept = dict(self.ledger.kept)
             planned = self.ledger.plan(found, self._wanted(factor))
             if self.ledger.kept != kept:
@@ -256,7 +299,9 @@ class QuotaThrottle:
         if factor < 1.0 and in_scope is not None and in_scope.users is not None:
             users |= {user: min(factor, users.get(user, 1.0)) for user in in_scope.users}
             factor = 1.0
-        return Wanted(factor, self.floor, self.board.now(), self.rates, users)
+        now, rise = self.board.now(), self._approach().rise
+        is_far = now >= self._near_at + _FAR_S
+        return Wanted(factor, self.floor, now, self.rates, users, rise, is_far)
 
     def _factor(self) -> float | None:
         """The factor to follow; None while nothing may be written."""
@@ -268,18 +313,22 @@ class QuotaThrottle:
         is_new = board.now() < self._started_at + board.rules.validity_s
         if board.unread or (is_blind and is_new):
             return None
-        return decision.factor if self.lowers else 1.0
+        if not self.lowers:
+            return 1.0
+        return 0.0 if self._approach().falls else decision.factor
 
     @property
     def _decided(self) -> Decision:
         return self.board.snapshot.decision.decided
 
     def _throttles(self) -> bool:
-        return self._decided.factor < 1.0 or bool(self.slowed)
+        return self._decided.factor < 1.0 or bool(self.slowed) or self._is_near
 
     def _publish(self) -> None:
         """Let sentences say that producers are throttled only while a quota is lowered."""
-        self.board.readers.lowered = len(self.lowered)
+        readers = self.board.readers
+        readers.lowered = len(self.lowered)
+        readers.near = str(self._approach()) if self._is_near else ""
 
     def _note(self, failure: Failure | None) -> None:
         text = "" if failure is None else failure.message
@@ -288,6 +337,12 @@ class QuotaThrottle:
         elif self.failure and not text:
             _log.info("client quotas can be read and set again")
         self.failure = text
+
+    def _log_approach(self) -> None:
+        found = self._approach()
+        if found.falls and not self._is_early and self._decided.factor >= 1.0:
+            _log.warning("client quotas fall before the limit is reached: %s", found)
+        self._is_early = found.falls or (self._is_early and bool(self.ledger.kept))
 
     def _log_left(self) -> None:
         for entity in {*self.ledger.left} - self._left:

@@ -114,7 +114,7 @@ def sentence(snapshot: Snapshot, counts: ReaderCounts) -> str:
     if decision.shadow is not None:
         would = sentence(replace(snapshot, decision=decision.shadow), counts)
         return f"{_OBSERVES} In enforce mode: {would[0].lower()}{would[1:]}"
-    text = _sentence(snapshot, counts)
+    text = _before_limit(counts) if _is_near(decision, counts) else _sentence(snapshot, counts)
     is_for_nobody = _is_for_nobody(decision, counts) and not decision.users
     if not counts.enforces and _throttles(decision) and not is_for_nobody:
         why, otherwise = counts.unenforced
@@ -132,9 +132,20 @@ def sentence(snapshot: Snapshot, counts: ReaderCounts) -> str:
     return text + _by_quotas(decision, counts)
 
 
+def _is_near(decision: Decision, counts: ReaderCounts) -> bool:
+    """Whether client quotas are lowered before a limit is reached."""
+    is_seen = decision.source is Source.OBSERVATION and decision.factor == 1.0
+    return is_seen and counts.lowered > 0 and counts.near != ""
+
+
+def _before_limit(counts: ReaderCounts) -> str:
+    quotas = "1 produce quota is" if counts.lowered == 1 else f"{counts.lowered} produce quotas are"
+    return f"{quotas} lowered before the limit is reached: {counts.near}."
+
+
 def _by_quotas(decision: Decision, counts: ReaderCounts) -> str:
     """Say which producers client quotas throttle; "" if none is lowered."""
-    if not counts.lowered:
+    if not counts.lowered or _is_near(decision, counts):
         return ""
     is_single = counts.lowered == 1
     quotas = "1 produce quota" if is_single else f"{counts.lowered} produce quotas"
@@ -283,7 +294,7 @@ def _tone_of(decision: Decision, counts: ReaderCounts) -> tuple[Tone, str]:
     if decision.factor == 0.0:
         refuses = decision.stop_line_reached and counts.authorizers
         return "stopped", "Stopped" if refuses else "Throttled"
-    if decision.factor < 1.0:
+    if decision.factor < 1.0 or _is_near(decision, counts):
         return "part", "Slowed"
     if decision.source is Source.FALLBACK:
         return "blind", "Not read"

@@ -45,12 +45,14 @@ LONGEST_PAUSE_S: Final = 6.0
 FIRST: Final = float(1 << 30)
 """More than a client writes to one broker, where no rate is known."""
 
+RISE: Final = 2.5
+"""By how much a quota rises in a step, at most."""
+
 SMALLEST_FLOOR: Final = 16 << 10
 """Rungs below 10 kB/s would be so close together that they recognise nothing."""
 
 _WINDOW_S: Final = 11.0
 _PAUSE_S: Final = 2.0
-_RISE: Final = 2.5
 _SPARE: Final = 2.0
 _BOTTOM: Final = 10_007
 _TOP: Final = 10**13
@@ -103,7 +105,13 @@ def highest_rung(most: float) -> float:
 
 
 def next_quota(
-    held: Held, factor: float, floor: float, now: float, rate: float | None = None
+    held: Held,
+    factor: float,
+    floor: float,
+    now: float,
+    rate: float | None = None,
+    *,
+    rise: float = RISE,
 ) -> float | None:
     """The quota to set now; the value of ``held`` if nothing changes.
 
@@ -114,6 +122,7 @@ def next_quota(
         now: steady seconds.
         rate: the most that a client of this quota writes to one broker, bytes/s; None if unknown,
             or if it may be too low by now.
+        rise: by how much the quota may rise in a step, 1.0 to ``RISE``.
     """
     original, value = held.original, held.value
     target = _target(held, factor, floor)
@@ -127,7 +136,7 @@ def next_quota(
     if target == value:
         return value
     if target is None or (value is not None and value < target):
-        return _raised(held, target)
+        return _raised(held, target, rise)
     if value is None:
         return max(target, _first(rate))
     below = _rung(max(floor, (_WINDOW_S * value + _PAUSE_S * floor) / (_WINDOW_S + _PAUSE_S)))
@@ -144,10 +153,12 @@ def _target(held: Held, factor: float, floor: float) -> float | None:
     return target if held.original is None else min(target, held.original)
 
 
-def _raised(held: Held, target: float | None) -> float | None:
+def _raised(held: Held, target: float | None, rise: float) -> float | None:
     if held.value is None:
         return None
-    raised = _rung(_RISE * held.value)
+    if rise <= 1.0:
+        return held.value
+    raised = _rung(rise * held.value)
     # A quota that was not there ends where it began: nobody waited for that.
     end = _first(held.base) if target is None else target
     return target if raised >= end else raised

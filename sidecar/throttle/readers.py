@@ -238,12 +238,14 @@ class ReaderCounts:
         authorizers: those of them whose authorizer can refuse produce requests.
         enforcement: what is to enforce the decision, as in SIDECAR_ENFORCEMENT.
         lowered: how many produce quotas the sidecar has lowered in Kafka.
+        near: for which volume they are lowered before its limit, in words; "" for none.
     """
 
     readers: int
     authorizers: int
     enforcement: Enforcement = "callback"
     lowered: int = 0
+    near: str = ""
 
     @property
     def enforces(self) -> bool:
@@ -297,12 +299,14 @@ class Readers:
     Attributes:
         enforcement: what is to enforce the decision, as in SIDECAR_ENFORCEMENT.
         lowered: how many produce quotas the sidecar has lowered in Kafka.
+        near: for which volume they are lowered before its limit, in words; "" for none.
     """
 
     def __init__(self) -> None:
         self._known: dict[int, Reader] = {}
         self.enforcement: Enforcement = "callback"
         self.lowered = 0
+        self.near = ""
 
     def record(self, report: Report, generation: int | None, now: float) -> Reader:
         """Remembers a report, and returns its reader.
@@ -343,4 +347,4 @@ class Readers:
         """Count the readers remembered at ``now`` (steady seconds)."""
         recent = self.recent(now)
         authorizers = sum(each.report.refusals is not None for each in recent)
-        return ReaderCounts(len(recent), authorizers, self.enforcement, self.lowered)
+        return ReaderCounts(len(recent), authorizers, self.enforcement, self.lowered, self.near)

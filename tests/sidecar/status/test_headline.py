@@ -396,6 +396,10 @@ def test_client_quotas_throttle_only_what_is_lowered() -> None:
     assert at_stop_line.sentence.startswith("Producers are throttled: ")
     released = head([*full, free(2, 120.0, 50)], counts=ReaderCounts(0, 0, "client-quotas", 1))
     assert released.sentence.endswith(" 1 produce quota still rises to its original.")
+    near = "/kafka/data of broker 2 has 40.0 GB above it and fills by 1.0 GB a second"
+    early = head(full[:1], counts=replace(two, near=near))
+    assert f"2 produce quotas are lowered before the limit is reached: {near}." == early.sentence
+    assert "Slowed" == early.word
 
 
 def test_quotas_that_a_budget_lowers_are_no_throttle_for_all() -> None:

@@ -1,0 +1,196 @@
+"""Client quotas that fall before a volume is at its limit; a simulation of clients and a volume."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from sidecar.client_quotas.log_watch import LogWatch
+from sidecar.client_quotas.rates import Rates
+from sidecar.client_quotas.service import QuotaThrottle
+from sidecar.client_quotas.writers import BrokerWriters
+from sidecar.control.board import Board
+from sidecar.quotas.entities import DEFAULT, Entity
+from sidecar.throttle.decision import Decider, Shadow, VolumeLimit
+from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.memory import Override
+from sidecar.throttle.rules import Rules
+from tests.sidecar.client_quotas.build import FakeKafka, Sidecar
+from tests.sidecar.throttle.build import FakeClock, reading, whole
+
+REST = Entity(client_id=DEFAULT)
+LIMIT = 3_000_000_000
+RATE = 2_000_000
+CLIENTS = 6
+FLOOR = 64 << 10
+ALL = CLIENTS * RATE
+VALIDITY_S = 300.0
+
+
+class Filling:
+    """Clients without a quota of their own fill the volume of one broker.
+
+    Args:
+        room_s: how many seconds of writing the volume has above its limit.
+        knows_rates: whether a request log tells what each client writes.
+    """
+
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        room_s: float,
+        *,
+        knows_rates: bool = True,
+        decider: Callable[[VolumeLimit], Decider] = lambda limit: limit,
+    ) -> None:
+        self.clock, self.kafka = FakeClock(1000.0), FakeKafka()
+        sidecar = Sidecar(self.kafka, self.clock)
+        limit = VolumeLimit(Rules(MinAvailableBytes(LIMIT), VALIDITY_S), 1.0)
+        self.board = Board(decider(limit), self.clock)
+        self.throttle = sidecar.throttle
+        self.throttle.board, self.throttle.floor = self.board, FLOOR
+        if knows_rates:
+            logged = Rates(ALL, RATE, RATE, by_log=(1,), measured=frozenset({"client_id"}))
+            monkeypatch.setattr(QuotaThrottle, "rates", logged)
+        self.available = LIMIT + room_s * ALL
+
+    @property
+    def quota(self) -> float | None:
+        return self.kafka.produce(REST)
+
+    @property
+    def written(self) -> float:
+        """What all clients write in a second."""
+        return CLIENTS * min(RATE, self.quota or RATE)
+
+    async def run(self, seconds: int, *, sees: bool = True) -> None:
+        """Write, read the volume each second, and set quotas every 2 s."""
+        for _ in range(seconds):
+            self.available -= self.written
+            self.clock.now += 1.0
+            now = self.clock.now
+            if sees:
+                volumes = {"/d": int(self.available)}
+                self.board.observe(whole(now, [reading(1, now, volumes, total=10**12)]))
+                self.throttle.observe(self.board.snapshot.memory)
+            if int(now) % 2 == 0:
+                await self.throttle.settle()
+
+
+@pytest.mark.parametrize("knows_rates", [True, False], ids=["request log", "fill rate"])
+async def test_little_lands_past_the_limit(
+    monkeypatch: pytest.MonkeyPatch, *, knows_rates: bool
+) -> None:
+    """Six equal clients: hardly more than the floors in the four minutes after the limit."""
+    filling = Filling(monkeypatch, 300.0, knows_rates=knows_rates)
+    while filling.available > LIMIT:
+        await filling.run(1)
+    await filling.run(240)
+    assert LIMIT - filling.available < 1.2 * 240 * CLIENTS * FLOOR
+
+
+async def test_nobody_is_slowed_while_the_limit_is_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the quotas are at their originals again when space is freed."""
+    filling = Filling(monkeypatch, 300.0)
+    await filling.run(215)
+    assert filling.quota is None
+    await filling.run(60)
+    assert filling.written < ALL
+    assert 1 == filling.board.readers.counts(filling.clock.now).lowered
+    assert "/d of broker 1 has" in filling.board.readers.near
+    assert 1.0 == filling.board.snapshot.decision.factor
+    filling.available += 400 * ALL
+    await filling.run(30)
+    assert filling.written == ALL
+    assert not filling.board.readers.near
+    await filling.run(60)
+    assert filling.quota is None
+
+
+async def test_clients_get_what_the_volume_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of what they write is deleted all the time, so they need not be slowed to the floor."""
+    filling = Filling(monkeypatch, 90.0)
+    shares = []
+    for _ in range(600):
+        await filling.run(1)
+        filling.available += ALL / 2
+        shares.append(filling.written / ALL)
+    assert LIMIT < filling.available
+    assert 0.4 < sum(shares[300:]) / 300 < 0.7
+
+
+async def test_quotas_stay_while_a_volume_is_near(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers measure clients only while there is a quota, so it must not come and go.
+
+    The volume fills to 100 s of writing above its limit, and 20 s of that are deleted again.
+    """
+    filling = Filling(monkeypatch, 140.0, knows_rates=False)
+    by_fill = QuotaThrottle.rates.fget
+    measured = Rates(ALL, RATE, RATE, by_metrics=(1,), measured=frozenset({"client_id"}))
+    since = 0.0
+
+    def rates(throttle: QuotaThrottle) -> Rates:
+        nonlocal since
+        since = since if filling.quota is not None else filling.clock.now
+        return measured if filling.clock.now > since + 12.0 else by_fill(throttle)
+
+    monkeypatch.setattr(QuotaThrottle, "rates", property(rates))
+    for _ in range(30):
+        await filling.run(20)
+        if filling.available < LIMIT + 105 * ALL:
+            filling.available += 20 * ALL
+    assert filling.written == ALL
+    assert filling.throttle.changed < 10
+
+
+async def test_a_volume_that_nobody_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Quotas fall for the validity at most; then they rise."""
+    filling = Filling(monkeypatch, 200.0)
+    await filling.run(10)
+    await filling.run(150, sees=False)
+    assert filling.quota is not None
+    await filling.run(360, sees=False)
+    assert filling.quota is None
+
+
+@dataclass
+class Case:
+    """A way to be without the early fall."""
+
+    name: str
+    prepare: Callable[[Filling], None]
+    decider: Callable[[VolumeLimit], Decider] = lambda limit: limit
+
+
+def override(filling: Filling) -> None:
+    now = filling.clock.now
+    filling.board.set_override(Override(1.0, "a test", now, now + 3600.0))
+
+
+def scope(filling: Filling) -> None:
+    async def ask(_: object) -> BrokerWriters:
+        raise AssertionError
+
+    async def names(*_: object) -> dict[str, str]:
+        return {}
+
+    writers = BrokerWriters(1, None, False, [])
+    filling.throttle.logs = LogWatch(filling.board, lambda: writers, None, ask, names)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("an operator's override", override),
+        Case("the scope of volumes", scope),
+        Case("observe mode", lambda _: None, Shadow),
+    ],
+    ids=lambda case: case.name,
+)
+async def test_nothing_falls_before_the_limit(monkeypatch: pytest.MonkeyPatch, case: Case) -> None:
+    """The operator decides; a scope is known from the limit on; observe mode only tells."""
+    filling = Filling(monkeypatch, 100.0, decider=case.decider)
+    case.prepare(filling)
+    await filling.run(60)
+    assert filling.quota is None
+    assert (case.name == "observe mode") == (filling.throttle.would_lower > 0)

@@ -1,0 +1,66 @@
+"""When client quotas fall before a limit, and by how much they may rise."""
+
+import pytest
+
+from sidecar.throttle.approach import LEAD_BY_FILL_S, LEAD_S, Approach, approach
+from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.memory import Memory
+from sidecar.throttle.quota_steps import RISE
+from sidecar.throttle.rules import Rules
+from tests.sidecar.throttle.build import reading, remembering, whole
+
+LIMIT = 1_000
+VALIDITY_S = 300.0
+
+
+def filling(*rates: int, room: int = 1_000) -> Memory:
+    """Volumes /d0, /d1, ... of broker 1, each with ``room`` above its limit at 10 s."""
+    observed = []
+    for at in range(11):
+        left = {f"/d{key}": LIMIT + room + rate * (10 - at) for key, rate in enumerate(rates)}
+        observed.append(whole(float(at), [reading(1, float(at), left, total=10**6)]))
+    return remembering(VolumeLimit(Rules(MinAvailableBytes(LIMIT), VALIDITY_S), 1.0))(*observed)
+
+
+def found(memory: Memory, now: float = 10.0, lead_s: float = LEAD_S) -> Approach:
+    return approach(memory.valid_volumes(VALIDITY_S, now), {1: 100.0}, now, lead_s)
+
+
+def test_the_volume_that_allows_least_counts() -> None:
+    """That is not one with as much above its limit that fills more slowly, or not at all."""
+    nearest = found(filling(0, 5, 20, -30))
+    assert ((1, "/d2"), 1_000.0, 20.0) == (nearest.log_dir, nearest.headroom, nearest.fill)
+    assert "/d2 of broker 1 has 1.0 kB above it and fills by 20 B a second" == str(nearest)
+    assert "/d0 of broker 1 has 1.0 kB above it" == str(found(filling(0)))
+    assert Approach() == found(filling())
+
+
+@pytest.mark.parametrize("lead_s", [LEAD_S, LEAD_BY_FILL_S])
+def test_quotas_fall_within_the_lead(lead_s: float) -> None:
+    """A second further away they stay."""
+    rate = 10
+    assert found(filling(rate, room=int(rate * lead_s)), lead_s=lead_s).falls
+    beyond = found(filling(rate, room=int(rate * (lead_s + 1))), lead_s=lead_s)
+    assert (False, 1.0) == (beyond.falls, beyond.rise)
+
+
+@pytest.mark.parametrize(
+    ("room", "rise"), [(20, 1.0), (29, 1.0), (60, 1.4), (120, 2.0), (800, RISE)]
+)
+def test_quotas_rise_by_as_much_as_there_is_room_for(room: int, rise: float) -> None:
+    """Room for so many bytes/s during the lead, of which 20 are used; clients write 100 at most."""
+    assert pytest.approx(rise) == found(filling(20, room=int(room * LEAD_S))).rise
+
+
+def test_time_counts_as_filled_while_nobody_sees_the_volume() -> None:
+    """After the validity the reading counts no longer, and quotas may rise."""
+    memory = filling(10, room=2_000)
+    assert [False, True, True, False] == [
+        found(memory, 10.0 + later).falls for later in (0, 130, VALIDITY_S, VALIDITY_S + 1)
+    ]
+
+
+def test_a_volume_at_its_limit_is_near() -> None:
+    """Also one that does not fill, as within the release margin."""
+    assert found(filling(0, room=0)).falls
