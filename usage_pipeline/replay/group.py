@@ -4,7 +4,8 @@ The charges may come in consecutive parts. Between parts, only the state of each
 sums remain, so a group of any size needs only the memory of a part.
 
 Rates of produce and request time do not depend on the quota, so they are computed once and compared
-with each candidate. Fetches, mutations and ids are replayed for each candidate.
+with each candidate. Fetches are, too, until one exceeds its limit. Mutations and ids are replayed
+for each candidate.
 
 Example: 1,500 bytes at once wait 5,000 ms at 100 a second, and 0 ms at "x2". One pass over the
 charges computes both.
@@ -103,6 +104,7 @@ class _Track:
         sums: the sums of each entity, by the group's rows.
         is_about: whether any charge belongs to its entity.
         throttles: whether any limit could throttle.
+        has_exceeded: whether a fetch has exceeded its limit, so that it was taken back.
         seen: the recorded values of times with a quota.
         every: the recorded values of all times; None if there always was a quota.
     """
@@ -112,6 +114,7 @@ class _Track:
     sums: Sums
     is_about: bool = False
     throttles: bool = False
+    has_exceeded: bool = False
     seen: Samples | None = None
     every: Samples | None = None
     bucket: Bucket = field(default_factory=Bucket.full)
@@ -230,7 +233,12 @@ class Replay:
     ) -> ChargeResults:
         is_fetch = self.quota_type == "fetch"
         before = track.seen
-        track.seen, seen = part.rates(charges, limit, before, takes_back=is_fetch)
+        if is_fetch and not track.has_exceeded:
+            # Until a fetch exceeds its limit, one pass is enough for all limits.
+            _, seen = part.rates(charges, limit, before, takes_back=False)
+            held = np.where(charges.counts & _holds(limit), limit, np.inf)
+            track.has_exceeded = bool((seen.rate > held).any())
+        track.seen, seen = part.rates(charges, limit, before, takes_back=track.has_exceeded)
         results = ChargeResults.none(limit.size)._replace(compared=seen.rate, rate=seen.rate)
         if track.every is not None or not charges.counts.all():
             # Usage from before the first quota is reported too.
