@@ -37,7 +37,7 @@ from benchmarks.harness.traffic import Producers, librdkafka, looking, sleep_unt
 from kafka_lab.admin import Admin
 from kafka_lab.cluster import Cluster
 from kafka_lab.jars import DEFAULT_VERSION
-from kafka_lab.series import crossing
+from kafka_lab.series import Series, crossing
 from sidecar.cli.chart import Line, Mark, Panel, Point, svg
 from sidecar.errors import ClusterError
 from tests.support.java import beans
@@ -272,10 +272,15 @@ def back_after_s(run: Run) -> float | None:
     begin, freed, acknowledged = run.crossed_at, run.freed_at, run.acknowledged
     if begin is None or freed is None:
         return None
-    least = BACK_SHARE * acknowledged.rate(begin - BEFORE_S, begin)
+    least = BACK_SHARE * full_speed(acknowledged, begin)
     times = (at for at, _ in acknowledged if freed <= at <= run.ended_at - _BACK_WINDOW_S)
     found = (at for at in times if acknowledged.rate(at, at + _BACK_WINDOW_S) >= least)
     return next((at - freed for at in found), None)
+
+
+def full_speed(series: Series, until: float) -> float:
+    """The highest rate of a few seconds: client quotas fall before the throttle is to begin."""
+    return max(rate for at, rate in series.rates(1.0, 2 * BEFORE_S) if at <= until)
 
 
 def figures(run: Run) -> Figures:
@@ -287,7 +292,7 @@ def figures(run: Run) -> Figures:
     begin, freed = run.crossed_at, run.freed_at
     if begin is None or freed is None:
         raise ValueError("the volume never was at its limit")
-    before = run.stored.rate(begin - BEFORE_S, begin)
+    before = full_speed(run.stored, begin)
     shares = {}
     for number, word in enumerate(("1st", "2nd", "3rd", "4th")):
         start, end = begin + number * _MINUTE_S, begin + (number + 1) * _MINUTE_S

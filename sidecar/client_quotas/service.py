@@ -40,7 +40,7 @@ from sidecar.client_quotas.scope import Scoped
 from sidecar.client_quotas.written import Written
 from sidecar.control.board import Board
 from sidecar.quotas.entities import Entity, Name
-from sidecar.throttle.approach import LEAD_BY_FILL_S, LEAD_S, Approach, approach
+from sidecar.throttle.approach import LEAD_BY_FILL_S, LEAD_S, Approach, Fills, approach
 from sidecar.throttle.decision import Decision, Source
 from sidecar.throttle.memory import Memory
 from sidecar.throttle.peak import Peak, growth_of
@@ -93,6 +93,7 @@ class QuotaThrottle:
     failure: str = field(default="", init=False)
     changed: int = field(default=0, init=False)
     _fills: dict[int, Peak] = field(default_factory=dict, init=False)
+    _filling: Fills = field(default_factory=Fills, init=False)
     _own: int | None = field(default=None, init=False)
     _started_at: float = field(init=False)
     _near_at: float = field(default=-math.inf, init=False)
@@ -162,7 +163,7 @@ class QuotaThrottle:
             return Approach()
         now = self.board.now()
         states = self.board.snapshot.memory.valid_volumes(self.board.rules.validity_s, now)
-        return approach(states, self._most(now), now, lead_s)
+        return approach(states, self._filling, self._most(now), now, lead_s)
 
     @property
     def slowed(self) -> dict[Name, float]:
@@ -192,6 +193,7 @@ class QuotaThrottle:
             for broker in memory.active_brokers()
             if broker.volumes
         }
+        self._filling.note(memory.volumes())
         self._own = next(iter(fills)) if len(fills) == 1 else self.broker_id
         for broker_id, rate in fills.items():
             self._fills.setdefault(broker_id, Peak()).add(rate, now)

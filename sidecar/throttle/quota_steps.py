@@ -25,8 +25,8 @@ both are bounds. A quota falls to twice a known rate without waiting for a step,
 reached, although the other sidecar may have set its higher one last.
 
 Example: an original of 100 MB/s, a floor of 100 kB/s. The next quotas are 85.2 and 72.7 MB/s, and
-after 30 steps (3 min) less than a hundredth is left. A release multiplies the quota by 2.5 each
-step, so a hundredth becomes the original again in 5 or 6 steps (36 s).
+after 30 steps (3 min) less than a hundredth is left. A release multiplies the quota by 3 each
+step, so a hundredth becomes the original again in 5 steps (30 s).
 
 Source: Kafka's QuotaUtils and Rate; ``sidecar.quotas.throttle_time`` and ``sidecar.quotas.rate``.
 """
@@ -45,7 +45,7 @@ LONGEST_PAUSE_S: Final = 6.0
 FIRST: Final = float(1 << 30)
 """More than a client writes to one broker, where no rate is known."""
 
-RISE: Final = 2.5
+RISE: Final = 3.0
 """By how much a quota rises in a step, at most."""
 
 SMALLEST_FLOOR: Final = 16 << 10

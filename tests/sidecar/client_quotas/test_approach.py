@@ -33,6 +33,8 @@ class Filling:
     Args:
         room_s: how many seconds of writing the volume has above its limit.
         knows_rates: whether a request log tells what each client writes.
+        decider: what decides.
+        burst_s: how long throttled clients write what they write in twice the time.
     """
 
     def __init__(
@@ -42,7 +44,9 @@ class Filling:
         *,
         knows_rates: bool = True,
         decider: Callable[[VolumeLimit], Decider] = lambda limit: limit,
+        burst_s: int = 0,
     ) -> None:
+        self.burst_s = burst_s
         self.clock, self.kafka = FakeClock(1000.0), FakeKafka()
         sidecar = Sidecar(self.kafka, self.clock)
         limit = VolumeLimit(Rules(MinAvailableBytes(LIMIT), VALIDITY_S), 1.0)
@@ -60,8 +64,12 @@ class Filling:
 
     @property
     def written(self) -> float:
-        """What all clients write in a second."""
-        return CLIENTS * min(RATE, self.quota or RATE)
+        """What all clients write in this second."""
+        each = min(RATE, self.quota or RATE)
+        if not self.burst_s or each == RATE:
+            return CLIENTS * each
+        turns = ((self.clock.now + 0.9 * number) // self.burst_s for number in range(CLIENTS))
+        return sum(2 * each * (1 - turn % 2) for turn in turns)
 
     async def run(self, seconds: int, *, sees: bool = True) -> None:
         """Write, read the volume each second, and set quotas every 2 s."""
@@ -78,11 +86,12 @@ class Filling:
 
 
 @pytest.mark.parametrize("knows_rates", [True, False], ids=["request log", "fill rate"])
+@pytest.mark.parametrize("burst_s", [0, 6])
 async def test_little_lands_past_the_limit(
-    monkeypatch: pytest.MonkeyPatch, *, knows_rates: bool
+    monkeypatch: pytest.MonkeyPatch, burst_s: int, *, knows_rates: bool
 ) -> None:
     """Six equal clients: hardly more than the floors in the four minutes after the limit."""
-    filling = Filling(monkeypatch, 300.0, knows_rates=knows_rates)
+    filling = Filling(monkeypatch, 300.0, knows_rates=knows_rates, burst_s=burst_s)
     while filling.available > LIMIT:
         await filling.run(1)
     await filling.run(240)
@@ -125,14 +134,13 @@ async def test_quotas_stay_while_a_volume_is_near(monkeypatch: pytest.MonkeyPatc
     The volume fills to 100 s of writing above its limit, and 20 s of that are deleted again.
     """
     filling = Filling(monkeypatch, 140.0, knows_rates=False)
-    by_fill = QuotaThrottle.rates.fget
     measured = Rates(ALL, RATE, RATE, by_metrics=(1,), measured=frozenset({"client_id"}))
     since = 0.0
 
     def rates(throttle: QuotaThrottle) -> Rates:
         nonlocal since
         since = since if filling.quota is not None else filling.clock.now
-        return measured if filling.clock.now > since + 12.0 else by_fill(throttle)
+        return measured if filling.clock.now > since + 12.0 else throttle.shown_rates
 
     monkeypatch.setattr(QuotaThrottle, "rates", property(rates))
     for _ in range(30):

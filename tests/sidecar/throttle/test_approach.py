@@ -2,7 +2,7 @@
 
 import pytest
 
-from sidecar.throttle.approach import LEAD_BY_FILL_S, LEAD_S, Approach, approach
+from sidecar.throttle.approach import LEAD_BY_FILL_S, LEAD_S, SLOW_S, Approach, Fills, approach
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory
@@ -14,17 +14,22 @@ LIMIT = 1_000
 VALIDITY_S = 300.0
 
 
-def filling(*rates: int, room: int = 1_000) -> Memory:
+DECIDER = VolumeLimit(Rules(MinAvailableBytes(LIMIT), VALIDITY_S), 1.0)
+
+
+def filling(*rates: int, room: int = 1_000) -> tuple[Memory, Fills]:
     """Volumes /d0, /d1, ... of broker 1, each with ``room`` above its limit at 10 s."""
-    observed = []
+    observed, fills = [], Fills()
     for at in range(11):
         left = {f"/d{key}": LIMIT + room + rate * (10 - at) for key, rate in enumerate(rates)}
         observed.append(whole(float(at), [reading(1, float(at), left, total=10**6)]))
-    return remembering(VolumeLimit(Rules(MinAvailableBytes(LIMIT), VALIDITY_S), 1.0))(*observed)
+        fills.note(remembering(DECIDER)(*observed).volumes())
+    return remembering(DECIDER)(*observed), fills
 
 
-def found(memory: Memory, now: float = 10.0, lead_s: float = LEAD_S) -> Approach:
-    return approach(memory.valid_volumes(VALIDITY_S, now), {1: 100.0}, now, lead_s)
+def found(known: tuple[Memory, Fills], now: float = 10.0, lead_s: float = LEAD_S) -> Approach:
+    memory, fills = known
+    return approach(memory.valid_volumes(VALIDITY_S, now), fills, {1: 100.0}, now, lead_s)
 
 
 def test_the_volume_that_allows_least_counts() -> None:
@@ -59,6 +64,22 @@ def test_time_counts_as_filled_while_nobody_sees_the_volume() -> None:
     assert [False, True, True, False] == [
         found(memory, 10.0 + later).falls for later in (0, 130, VALIDITY_S, VALIDITY_S + 1)
     ]
+
+
+def test_a_wait_of_all_clients_is_no_low_fill_rate() -> None:
+    """After 5 s without a byte, the rate of 20 s counts; a higher one of 5 s counts at once."""
+    observed, fills, used = [], Fills(), 0
+    seen = []
+    for at in range(60):
+        used += 100 if at < 30 else 0 if at < 40 else 400
+        observed.append(
+            whole(float(at), [reading(1, float(at), {"/d": 10**6 - used}, total=10**6)])
+        )
+        fills.note(remembering(DECIDER)(observed[-1]).volumes())
+        seen.append(fills.of((1, "/d")))
+    assert 100.0 == seen[29]
+    assert 100.0 * (SLOW_S - 10) / SLOW_S == pytest.approx(seen[39], rel=0.15)
+    assert 400.0 == seen[45]
 
 
 def test_a_volume_at_its_limit_is_near() -> None:
