@@ -54,9 +54,9 @@ REST_S: Final = 600.0
 _OF_A_KIND: Final = 3
 _QUEUE_BYTES: Final = 4 << 20
 """What each producer may have waiting: so little that no record expires at the floor."""
-_BEFORE_S: Final = 70.0
-"""At full speed: longer than the minute over which fill rates are measured."""
-_ROOM_BYTES: Final = 3_000_000_000
+_BEFORE_S: Final = 180.0
+"""Full speed before the throttle is to begin: client quotas fall up to 150 s before a limit."""
+_ROOM_BYTES: Final = 2_000_000_000
 """The limit: room for what is written past it."""
 _LEAST_BYTES: Final = 200_000_000
 """Space is freed early when there is no more than this, so that the broker does not end."""
@@ -192,7 +192,7 @@ async def happen(scenario: Scenario, arm: Arm, watched_s: float) -> Run:
             run.longest_throttle_s = max(each.longest_throttle_s for each in producers)
 
         async with looking(look, _SAMPLE_S):
-            if not await wait(lambda: run.crossed_at is not None, 3 * _BEFORE_S):
+            if not await wait(lambda: run.crossed_at is not None, 5 * _BEFORE_S):
                 raise ClusterError("the volume was not at its limit in time")
             until = (run.crossed_at or 0.0) + watched_s
             left_s = until - time.monotonic()
