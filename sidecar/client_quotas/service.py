@@ -331,6 +331,8 @@ class QuotaThrottle:
         readers = self.board.readers
         readers.lowered = len(self.lowered)
         readers.near = str(self._approach()) if self._is_near else ""
+        is_steering = self._is_near or self.ledger.kept
+        readers.steering = self._approach().brokers if is_steering else frozenset()
 
     def _note(self, failure: Failure | None) -> None:
         text = "" if failure is None else failure.message

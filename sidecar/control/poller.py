@@ -157,6 +157,7 @@ class Poller:
             since_whole_s,
             snapshot.released,
             soft_limit=snapshot.rules.soft_limit,
+            steering=self.board.readers.steering,
         )
 
     async def poll(self, brokers: frozenset[int] | None, deadline_s: float) -> Snapshot:

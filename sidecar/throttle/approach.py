@@ -22,7 +22,7 @@ quotas fall. With 1,600 MB and 2 MB/s, the lead of 80 s allows 20 MB/s, so quota
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sidecar.throttle.fill import WINDOW_S, Fill, first_fill, next_fill, rate_over
@@ -51,6 +51,7 @@ class Approach:
         fill: its fill rate, bytes/s, >= 0.
         falls: whether quotas have to fall.
         rise: otherwise, by how much a quota may rise in a step, 1.0 to ``RISE``.
+        brokers: those with a volume that allows less than ``RISE``.
     """
 
     log_dir: LogDir | None = None
@@ -58,6 +59,7 @@ class Approach:
     fill: float = 0.0
     falls: bool = False
     rise: float = RISE
+    brokers: frozenset[int] = frozenset()
 
     def __str__(self) -> str:
         if self.log_dir is None:
@@ -109,12 +111,18 @@ def approach(
         lead_s: ``LEAD_S``, or ``LEAD_BY_FILL_S``.
     """
     found, least = Approach(), float("inf")
+    brokers = set()
     for state in states:
         fill = fills.of(state.volume.place)
         headroom = max(0.0, state.headroom_bytes - fill * (now - state.read_at))
-        highest = max(most.get(state.volume.broker_id, 0.0), fill, 1.0)
-        times = 1.0 + (headroom / lead_s - fill) / highest
+        highest = most.get(state.volume.broker_id, 0.0)
+        if highest <= 0.0:
+            # It is not known yet what clients write, or nobody writes.
+            continue
+        times = 1.0 + (headroom / lead_s - fill) / max(highest, fill)
+        if times < RISE:
+            brokers.add(state.volume.broker_id)
         if times < least:
             least, rise = times, min(RISE, times) if times >= _STAY else 1.0
             found = Approach(state.volume.place, headroom, fill, times <= 1.0, rise)
-    return found
+    return replace(found, brokers=frozenset(brokers))

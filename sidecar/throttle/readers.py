@@ -300,6 +300,7 @@ class Readers:
         enforcement: what is to enforce the decision, as in SIDECAR_ENFORCEMENT.
         lowered: how many produce quotas the sidecar has lowered in Kafka.
         near: for which volume they are lowered before its limit, in words; "" for none.
+        steering: the brokers whose volumes decide how far they are lowered.
     """
 
     def __init__(self) -> None:
@@ -307,6 +308,7 @@ class Readers:
         self.enforcement: Enforcement = "callback"
         self.lowered = 0
         self.near = ""
+        self.steering: frozenset[int] = frozenset()
 
     def record(self, report: Report, generation: int | None, now: float) -> Reader:
         """Remembers a report, and returns its reader.

@@ -9,6 +9,7 @@
 - A broker that misses a deadline is asked again after the minimum, then after twice that, and so
   on, if one of its volumes was close to its limit.
 - While the factor is on its slope, brokers with a volume below the soft limit are asked every 5 s.
+  So are those whose volumes decide how far client quotas are lowered.
   A volume above the soft limit is also read after half the time until the soft limit.
 - After a failed poll, the next poll comes after the minimum, then after twice that, and so on up to
   the interval.
@@ -21,7 +22,7 @@ the one broker whose volume is 8 s from its limit is asked alone after 4 s.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from sidecar.throttle.limits import Limit
@@ -133,6 +134,7 @@ def next_poll(
     released: Release | None = None,
     *,
     soft_limit: Limit | None = None,
+    steering: Collection[int] = (),
 ) -> NextPoll:
     """Decides the next poll when one has just ended.
 
@@ -143,6 +145,7 @@ def next_poll(
         since_whole_s: how long ago, at ``now``, the last whole poll started.
         released: the last release; None if there was none since the start.
         soft_limit: the soft limit, where the slope begins; None if there is no slope.
+        steering: the brokers whose volumes decide how far client quotas are lowered.
     """
     # For each active broker, half the time until its first volume reaches a line. A volume that
     # fills evenly is then read at 1/2, 3/4, 7/8 ... of the time until its limit. So the last poll
@@ -150,6 +153,7 @@ def next_poll(
     active = memory.active
     states = {key: memory.brokers[key] for key in active if key in memory.brokers}
     sloped = {key for key, _ in memory.slope.learned} if memory.slope else set()
+    sloped |= active.keys() & steering
     full_s = timing.between_polls_of_full_s(len(active))
     halves = {
         key: min(

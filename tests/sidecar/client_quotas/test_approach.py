@@ -15,6 +15,7 @@ from sidecar.throttle.decision import Decider, Shadow, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Override
 from sidecar.throttle.rules import Rules
+from sidecar.throttle.schedule import Timing, next_poll
 from tests.sidecar.client_quotas.build import FakeKafka, Sidecar
 from tests.sidecar.throttle.build import FakeClock, reading, whole
 
@@ -25,6 +26,8 @@ CLIENTS = 6
 FLOOR = 64 << 10
 ALL = CLIENTS * RATE
 VALIDITY_S = 300.0
+TIMING = Timing(60.0, 1.0)
+"""The default."""
 
 
 class Filling:
@@ -47,6 +50,7 @@ class Filling:
         burst_s: int = 0,
     ) -> None:
         self.burst_s = burst_s
+        self._poll_at = 0.0
         self.clock, self.kafka = FakeClock(1000.0), FakeKafka()
         sidecar = Sidecar(self.kafka, self.clock)
         limit = VolumeLimit(Rules(MinAvailableBytes(LIMIT), VALIDITY_S), 1.0)
@@ -72,17 +76,25 @@ class Filling:
         return sum(2 * each * (1 - turn % 2) for turn in turns)
 
     async def run(self, seconds: int, *, sees: bool = True) -> None:
-        """Write, read the volume each second, and set quotas every 2 s."""
+        """Write, read the volume when it is due, and set quotas every 2 s."""
         for _ in range(seconds):
             self.available -= self.written
             self.clock.now += 1.0
             now = self.clock.now
-            if sees:
+            if sees and now >= self._poll_at:
                 volumes = {"/d": int(self.available)}
                 self.board.observe(whole(now, [reading(1, now, volumes, total=10**12)]))
                 self.throttle.observe(self.board.snapshot.memory)
+                self._poll_at = now + self._next_poll_s()
             if int(now) % 2 == 0:
                 await self.throttle.settle()
+
+    def _next_poll_s(self) -> float:
+        snapshot, steering = self.board.snapshot, self.board.readers.steering
+        plan = next_poll(
+            snapshot.memory, TIMING, self.clock.now, 0.0, snapshot.released, steering=steering
+        )
+        return plan.delay_s
 
 
 @pytest.mark.parametrize("knows_rates", [True, False], ids=["request log", "fill rate"])
@@ -118,14 +130,15 @@ async def test_nobody_is_slowed_while_the_limit_is_far(monkeypatch: pytest.Monke
 
 async def test_clients_get_what_the_volume_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of what they write is deleted all the time, so they need not be slowed to the floor."""
-    filling = Filling(monkeypatch, 90.0)
-    shares = []
-    for _ in range(600):
+    filling = Filling(monkeypatch, 200.0)
+    shares, available = [], []
+    for _ in range(1200):
         await filling.run(1)
         filling.available += ALL / 2
         shares.append(filling.written / ALL)
-    assert LIMIT < filling.available
-    assert 0.4 < sum(shares[300:]) / 300 < 0.7
+        available.append(filling.available)
+    assert LIMIT < min(available)
+    assert 0.4 < sum(shares[-300:]) / 300 < 0.7
 
 
 async def test_quotas_stay_while_a_volume_is_near(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,8 +167,8 @@ async def test_quotas_stay_while_a_volume_is_near(monkeypatch: pytest.MonkeyPatc
 async def test_a_volume_that_nobody_sees(monkeypatch: pytest.MonkeyPatch) -> None:
     """Quotas fall for the validity at most; then they rise."""
     filling = Filling(monkeypatch, 200.0)
-    await filling.run(10)
-    await filling.run(150, sees=False)
+    await filling.run(70)
+    await filling.run(100, sees=False)
     assert filling.quota is not None
     await filling.run(360, sees=False)
     assert filling.quota is None

@@ -224,6 +224,15 @@ def test_fenced_broker_is_not_waited_for() -> None:
     assert NextPoll(60.0) == next_poll(memory, MINUTE, 11.0, 0.0)
 
 
+def test_broker_that_steers_client_quotas_is_asked_every_5_s() -> None:
+    """Quotas rise and fall by its fill rate; one that is not active is not asked."""
+    still = filling({1: None, 2: None})
+    assert NextPoll(60.0) == next_poll(still, MINUTE, 10.0, 0.0, steering={5000})
+    assert NextPoll(5.0) == next_poll(still, MINUTE, 10.0, 0.0, steering={1})
+    poll = next_poll(filling(CROWD), MINUTE, 10.0, 0.0, steering={7, 5000})
+    assert NextPoll(5.0, frozenset({7})) == poll
+
+
 # Large clusters.
 
 
