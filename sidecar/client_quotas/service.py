@@ -40,10 +40,10 @@ from sidecar.client_quotas.scope import Scoped
 from sidecar.client_quotas.written import Written
 from sidecar.control.board import Board
 from sidecar.quotas.entities import Entity, Name
-from sidecar.throttle.approach import LEAD_BY_FILL_S, LEAD_S, Approach, Fills, approach
+from sidecar.throttle.approach import LEAD_BY_FILL_S, LEAD_S, Approach, approach
 from sidecar.throttle.decision import Decision, Source
+from sidecar.throttle.fill_rates import FillRates
 from sidecar.throttle.memory import Memory
-from sidecar.throttle.peak import Peak, growth_of
 from sidecar.volumes import Failure
 
 _log = logging.getLogger(__name__)
@@ -92,8 +92,7 @@ class QuotaThrottle:
     found: Found | None = field(default=None, init=False)
     failure: str = field(default="", init=False)
     changed: int = field(default=0, init=False)
-    _fills: dict[int, Peak] = field(default_factory=dict, init=False)
-    _filling: Fills = field(default_factory=Fills, init=False)
+    _fills: FillRates = field(default_factory=FillRates, init=False)
     _own: int | None = field(default=None, init=False)
     _started_at: float = field(init=False)
     _near_at: float = field(default=-math.inf, init=False)
@@ -115,7 +114,6 @@ class QuotaThrottle:
 
     def _rates(self, fresh_s: float) -> Rates:
         now = self.board.now()
-        fills = self._most(now)
         logs = {} if self.logs is None else self.logs.rates
         # Each broker has a request log of its own, and this sidecar reads one.
         logged = None if self.written is None else self.written.rates(now, *self.unread())
@@ -123,11 +121,7 @@ class QuotaThrottle:
         if logged is not None:
             logs[self._own] = logged
         metrics = {} if self.metrics is None else self.metrics.rates(fresh_s)
-        return of_cluster(fills, logs, metrics)
-
-    def _most(self, now: float) -> dict[int, float]:
-        """Broker id -> its highest fill rate of late."""
-        return {key: peak.highest(now) or 0.0 for key, peak in self._fills.items()}
+        return of_cluster(self._fills.highest(now), logs, metrics)
 
     @property
     def lowered(self) -> dict[Entity, float]:
@@ -163,7 +157,7 @@ class QuotaThrottle:
             return Approach()
         now = self.board.now()
         states = self.board.snapshot.memory.valid_volumes(self.board.rules.validity_s, now)
-        return approach(states, self._filling, self._most(now), now, lead_s)
+        return approach(states, self._fills, now, lead_s)
 
     @property
     def slowed(self) -> dict[Name, float]:
@@ -184,24 +178,12 @@ class QuotaThrottle:
         return self.logs.scoped(self.found.quotas)
 
     def observe(self, memory: Memory) -> None:
-        """Note how fast brokers fill."""
-        now = self.board.now()
-        fills = {
-            broker.volumes[0].volume.broker_id: sum(
-                growth_of(state.fill) for state in broker.volumes
-            )
-            for broker in memory.active_brokers()
-            if broker.volumes
-        }
-        self._filling.note(memory.volumes())
-        self._own = next(iter(fills)) if len(fills) == 1 else self.broker_id
-        for broker_id, rate in fills.items():
-            self._fills.setdefault(broker_id, Peak()).add(rate, now)
-        gone = [
-            key for key, peak in self._fills.items() if key not in fills and not peak.highest(now)
+        """Note how fast volumes fill."""
+        self._fills.note(memory, self.board.now())
+        seen = [
+            each.volumes[0].volume.broker_id for each in memory.active_brokers() if each.volumes
         ]
-        for broker_id in gone:
-            del self._fills[broker_id]
+        self._own = seen[0] if len(seen) == 1 else self.broker_id
 
     async def run(self) -> None:
         """Act until the board is closed."""
@@ -330,9 +312,11 @@ class QuotaThrottle:
         """Let sentences say that producers are throttled only while a quota is lowered."""
         readers = self.board.readers
         readers.lowered = len(self.lowered)
-        readers.near = str(self._approach()) if self._is_near else ""
-        is_steering = self._is_near or self.ledger.kept
-        readers.steering = self._approach().brokers if is_steering else frozenset()
+        readers.near, readers.steering = "", frozenset()
+        if self.found is not None and (self._is_near or self.ledger.kept):
+            nearest = self._approach()
+            readers.near = str(nearest) if self._is_near else ""
+            readers.steering = nearest.brokers
 
     def _note(self, failure: Failure | None) -> None:
         text = "" if failure is None else failure.message

@@ -6,9 +6,6 @@ clients write in 36 s. So quotas begin to fall when a volume would be at its lim
 at its fill rate. If only fill rates are known, quotas fall for longer without an effect: with six
 equal clients they begin six times too high, and ``LEAD_BY_FILL_S`` is enough for that.
 
-A fill rate here is the higher one of 5 and of ``SLOW_S`` seconds, since throttled clients write in
-bursts between waits of some seconds.
-
 Quotas rise while the limit is further away. With H bytes above the limit and the lead L, a volume
 may fill with H / L. If it fills with F, clients may write H / L - F more. They write no more than
 R, the highest fill rate of late, so a quota may rise to ``1 + (H / L - F) / R`` times, without
@@ -21,11 +18,11 @@ Example: a volume has 1,000 MB above its limit and fills with 18 MB/s, so the li
 quotas fall. With 1,600 MB and 2 MB/s, the lead of 80 s allows 20 MB/s, so quotas rise to twice.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Final
 
-from sidecar.throttle.fill import WINDOW_S, Fill, first_fill, next_fill, rate_over
+from sidecar.throttle.fill_rates import FillRates
 from sidecar.throttle.memory import LogDir, VolumeState
 from sidecar.throttle.quota_steps import RISE
 from sidecar.throttle.sizes import size
@@ -34,9 +31,7 @@ LEAD_S: Final = 80.0
 """Where it is known what clients write."""
 LEAD_BY_FILL_S: Final = 150.0
 """Where only fill rates tell."""
-SLOW_S: Final = 20.0
 
-_KEPT_S: Final = 2 * SLOW_S
 _STAY: Final = 1.1
 """Quotas that could rise by less stay."""
 
@@ -69,51 +64,21 @@ class Approach:
         return f"{path} of broker {broker_id} has {size(round(self.headroom))} above it{fills}"
 
 
-@dataclass(slots=True)
-class Fills:
-    """How fast volumes fill."""
-
-    _marks: dict[LogDir, Fill] = field(default_factory=dict)
-
-    def note(self, states: Iterable[VolumeState]) -> None:
-        """Note the last readings of all volumes."""
-        marks = {}
-        for state in states:
-            key, at, used = state.volume.place, state.read_at, state.volume.used_bytes
-            fill = self._marks.get(key)
-            marks[key] = (
-                first_fill(at, used) if fill is None else next_fill(fill, at, used, _KEPT_S)
-            )
-        self._marks = marks
-
-    def of(self, log_dir: LogDir) -> float:
-        """Return a volume's fill rate, bytes/s, >= 0."""
-        fill = self._marks.get(log_dir)
-        if fill is None:
-            return 0.0
-        return max(0.0, rate_over(fill, WINDOW_S) or 0.0, rate_over(fill, SLOW_S) or 0.0)
-
-
 def approach(
-    states: Iterable[VolumeState],
-    fills: Fills,
-    most: Mapping[int, float],
-    now: float,
-    lead_s: float,
+    states: Iterable[VolumeState], rates: FillRates, now: float, lead_s: float
 ) -> Approach:
     """Return the volume that allows client quotas least.
 
     Args:
         states: the volumes with valid readings.
-        fills: their fill rates.
-        most: broker id -> its highest fill rate of late, bytes/s.
+        rates: how fast they fill.
         now: steady seconds.
         lead_s: ``LEAD_S``, or ``LEAD_BY_FILL_S``.
     """
     found, least = Approach(), float("inf")
-    brokers = set()
+    most, brokers = rates.highest(now), set()
     for state in states:
-        fill = fills.of(state.volume.place)
+        fill = rates.of(state.volume.place)
         headroom = max(0.0, state.headroom_bytes - fill * (now - state.read_at))
         highest = most.get(state.volume.broker_id, 0.0)
         if highest <= 0.0:

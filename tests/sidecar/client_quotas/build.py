@@ -1,6 +1,6 @@
 """Sidecars that throttle by the client quotas of a cluster in memory; a test moves their clock."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 
@@ -13,6 +13,7 @@ from sidecar.kafka.quota_messages import Alteration
 from sidecar.quotas.entities import ClientQuotas, Entity
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.memory import BudgetThrottle
+from sidecar.throttle.peak import Peak
 from sidecar.throttle.rules import Rules
 from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.throttle.build import FakeClock
@@ -101,6 +102,12 @@ class Sidecar:
             lambda: True,
             Ledger(read_kept(self.board)),
         )
+
+    def fills(self, rates: Mapping[int, float]) -> None:
+        """Let brokers fill at these rates."""
+        for broker_id, rate in rates.items():
+            peak = self.throttle._fills._peaks.setdefault(broker_id, Peak())
+            peak.add(rate, self.clock.now)
 
     async def _persist(self) -> None:
         self.file = deepcopy(dict(self.board.snapshot.memory.retained))

@@ -25,7 +25,6 @@ from sidecar.client_quotas.rates import Rates, of_cluster
 from sidecar.http import AnswerTooLongError, Response, request
 from sidecar.kafka.quota_messages import Alteration
 from sidecar.quotas.entities import DEFAULT, Entity
-from sidecar.throttle.peak import Peak
 from sidecar.volumes import Failure
 from tests.sidecar.client_quotas.build import FakeKafka, Sidecar
 from tests.sidecar.throttle.build import FakeClock
@@ -287,8 +286,7 @@ async def test_a_lowered_quota_falls_to_what_samples_show_later(count: int) -> N
     sidecars = [Sidecar(cluster, clock) for _ in range(count)]
     for each in sidecars:
         each.throttle.metrics = BrokerMetrics({1: URL}, clock, exporter.send)
-        each.throttle._fills[1] = peak = Peak()
-        peak.add(18e6, clock.now)
+        each.fills({1: 18e6})
     first, *others = sidecars
     await first.run(1.0, 10.0, *others)
     await first.run(0.0, 2.0, *others)
@@ -317,8 +315,7 @@ async def test_the_lower_bound_is_reached_although_another_sidecar_sets_a_higher
     other.throttle.platform = KafkaQuotas(cluster.describe, set_late)
     informed.throttle.metrics = BrokerMetrics({1: URL}, clock, Exporter(3e6).send)
     for each, fill in ((informed, 3e6), (other, 300e6)):
-        each.throttle._fills[1] = peak = Peak()
-        peak.add(fill, clock.now)
+        each.fills({1: fill})
     for factor, seconds in ((1.0, 20), (0.0, 30)):
         for _ in range(seconds // 2):
             await asyncio.gather(*(each.settle(factor) for each in (informed, other)))

@@ -18,7 +18,6 @@ from sidecar.quotas.entities import DEFAULT, Entity
 from sidecar.throttle.decision import Shadow, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import BudgetThrottle, Contents
-from sidecar.throttle.peak import Peak
 from sidecar.throttle.rules import Rules
 from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.client_quotas.build import FLOOR, KEY, FakeKafka, Sidecar
@@ -155,9 +154,7 @@ async def test_quotas_begin_near_what_the_logs_of_all_brokers_tell(
     cluster.rates = {1: 1e6, 2: 3e6}
     sidecar = Scoping(cluster)
     sidecar.logs.has_scope = has_scope
-    for broker_id in (1, 2):
-        sidecar.throttle._fills[broker_id] = Peak()
-        sidecar.throttle._fills[broker_id].add(300e6, cluster.clock.now)
+    sidecar.fills(dict.fromkeys((1, 2), 300e6))
     await sidecar.settle(1.0)
     assert 300e6 == sidecar.throttle.rates.rate_of(CAROL)
     await sidecar.settle(0.0)
