@@ -254,7 +254,10 @@ class Facts:
     @property
     def throttled(self) -> bool:
         """Whether a sidecar throttles now, so that volumes fill more slowly than they would."""
-        return any(each.factor.get("factor") != 1.0 for each in self.answering)
+        return any(
+            each.factor.get("factor") != 1.0 or each.factor.get("lowered_quotas")
+            for each in self.answering
+        )
 
     @property
     def observe_only(self) -> bool:

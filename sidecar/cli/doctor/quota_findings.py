@@ -96,7 +96,7 @@ def _lowered(facts: Facts) -> Iterator[Finding]:
             yield Finding(name, "ok", "no produce quota is lowered")
         return
     what = f"not restored: {_originals(found.kept)}"
-    if lowers and any(each.factor.get("factor") != 1.0 for each in facts.answering):
+    if lowers and facts.throttled:
         yield Finding(name, "ok", f"{what}; a sidecar throttles")
     elif lowers and not facts.answering:
         what += "; no sidecar told whether it throttles"

@@ -31,8 +31,9 @@ Examples:
 def command(kafka: KafkaOptions, as_json: bool) -> None:
     """Print the produce quotas that sidecars have lowered (SIDECAR_ENFORCEMENT=client-quotas).
 
-    They are lowered while a volume is full, or for users that storage budgets slow. The originals
-    are read from the cluster, so no sidecar has to run. /v1/budgets of a sidecar has these users.
+    They are lowered while a volume is full or soon will be, or for users that storage budgets slow.
+    The originals are read from the cluster, so no sidecar has to run. /v1/budgets of a sidecar has
+    these users.
     """
     found = must(asyncio.run(load_platform(kafka).read()))
     rows = [
