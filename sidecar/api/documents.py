@@ -144,7 +144,7 @@ class FactorDocument:
     """What is to enforce the factor (`SIDECAR_ENFORCEMENT`)."""
     lowered_quotas: Annotated[int, Field(ge=0)]
     """How many produce quotas this sidecar has lowered in Kafka. With `client-quotas`, it throttles
-    nobody while this is 0, whatever the factor."""
+    nobody while this is 0, whatever the factor. Quotas may fall while the factor is still 1.0."""
     shadow: ShadowDocument | None
     """In observe mode, the decision that would apply. Null in enforce mode."""
 
