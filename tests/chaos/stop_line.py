@@ -5,8 +5,8 @@ write at their whole rate until the broker reads its own volumes again, within a
 second, and applies the result. It also gets the requests that were authorized just before: each of
 the broker's request threads has one at most.
 
-Example: 6 MB/s, a fifth more after a release and 5 % more on disk, for 0.75 s are 5.7 MB; four
-threads with 1 MB each 4.2 MB: the volume may be 9.9 MB below the line.
+Example: 6 MB/s, 1.42 times that after a release and 5 % more on disk, for 0.75 s are 6.7 MB; four
+threads with 1 MB each 4.2 MB: the volume may be 10.9 MB below the line.
 """
 
 import random
