@@ -18,6 +18,7 @@ Example: a volume has 1,000 MB above its limit and fills with 18 MB/s, so the li
 quotas fall. With 1,600 MB and 2 MB/s, the lead of 80 s allows 20 MB/s, so quotas rise to twice.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
@@ -75,7 +76,7 @@ def approach(
         now: steady seconds.
         lead_s: ``LEAD_S``, or ``LEAD_BY_FILL_S``.
     """
-    found, least = Approach(), float("inf")
+    found, least = Approach(), math.inf
     most, brokers = rates.highest(now), set()
     for state in states:
         fill = rates.of(state.volume.place)

@@ -16,8 +16,6 @@ from sidecar.throttle.peak import Peak, growth_of
 
 SLOW_S: Final = 20.0
 
-_KEPT_S: Final = 2 * SLOW_S
-
 
 @dataclass(slots=True)
 class FillRates:
@@ -32,9 +30,7 @@ class FillRates:
         for state in memory.volumes():
             key, at, used = state.volume.place, state.read_at, state.volume.used_bytes
             fill = self._fills.get(key)
-            fills[key] = (
-                first_fill(at, used) if fill is None else next_fill(fill, at, used, _KEPT_S)
-            )
+            fills[key] = first_fill(at, used) if fill is None else next_fill(fill, at, used)
         self._fills = fills
         growths = {
             broker.volumes[0].volume.broker_id: sum(growth_of(each.fill) for each in broker.volumes)

@@ -85,11 +85,6 @@ class Held:
     value: float | None
     since: float
 
-    @property
-    def is_original(self) -> bool:
-        """Whether the quota is as it was."""
-        return self.value == self.original
-
 
 def is_rung(value: float | None) -> bool:
     """Whether this may be a quota that a sidecar has set."""
@@ -124,12 +119,11 @@ def next_quota(
             or if it may be too low by now.
         rise: by how much the quota may rise in a step, 1.0 to ``RISE``.
     """
-    original, value = held.original, held.value
-    target = _target(held, factor, floor)
+    value, target = held.value, _target(held, factor, floor)
     if rate is not None and value is not None and target is not None:
         # Nobody waits for that, so it needs no step. A sidecar that knows less may have set more.
         bound = max(target, _first(rate))
-        if bound < value and (original is None or bound < original):
+        if bound < value:
             return bound
     if now < held.since + STEP_S:
         return value
@@ -140,9 +134,8 @@ def next_quota(
     if value is None:
         return max(target, _first(rate))
     below = _rung(max(floor, (_WINDOW_S * value + _PAUSE_S * floor) / (_WINDOW_S + _PAUSE_S)))
-    below = max(below, target)
     # The ladder may have no rung between the step and the value, just above the floor.
-    return below if below < value and (original is None or below < original) else value
+    return min(value, max(below, target))
 
 
 def _target(held: Held, factor: float, floor: float) -> float | None:
@@ -156,8 +149,6 @@ def _target(held: Held, factor: float, floor: float) -> float | None:
 def _raised(held: Held, target: float | None, rise: float) -> float | None:
     if held.value is None:
         return None
-    if rise <= 1.0:
-        return held.value
     raised = _rung(rise * held.value)
     # A quota that was not there ends where it began: nobody waited for that.
     end = _first(held.base) if target is None else target

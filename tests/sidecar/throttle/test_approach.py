@@ -46,8 +46,12 @@ def test_the_volume_that_allows_least_counts() -> None:
 
 def test_a_broker_that_nobody_writes_to_allows_everything() -> None:
     """So does one whose rate is not known yet."""
-    assert Approach() == found(filling(0, room=0))
-    assert Approach() == found(filling())
+    memory, _ = filling(20, room=1)
+    assert frozenset() == Approach().brokers
+    for known in (filling(0, room=0), filling(), (memory, FillRates())):
+        nearest = found(known)
+        assert (RISE, False, 0.0) == (nearest.rise, nearest.falls, nearest.fill)
+        assert (None, frozenset()) == (nearest.log_dir, nearest.brokers)
 
 
 @pytest.mark.parametrize("lead_s", [LEAD_S, LEAD_BY_FILL_S])
@@ -64,7 +68,9 @@ def test_quotas_fall_within_the_lead(lead_s: float) -> None:
 )
 def test_quotas_rise_by_as_much_as_there_is_room_for(room: int, rise: float) -> None:
     """Room for so many bytes/s during the lead, of which 20 are used, as much as at most."""
-    assert pytest.approx(rise) == found(filling(20, room=int(room * LEAD_S))).rise
+    nearest = found(filling(20, room=int(room * LEAD_S)))
+    assert pytest.approx(rise) == nearest.rise
+    assert frozenset({1} if rise < RISE else ()) == nearest.brokers
 
 
 def test_time_counts_as_filled_while_nobody_sees_the_volume() -> None:

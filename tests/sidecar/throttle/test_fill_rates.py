@@ -27,6 +27,10 @@ def test_a_wait_of_all_clients_is_no_low_fill_rate() -> None:
     assert 100.0 * (SLOW_S - 10) / SLOW_S == pytest.approx(seen[39], rel=0.15)
     assert 400.0 == seen[45]
     assert 0.0 == rates.of((1, "/other"))
+    for later in (90.0, 120.0):
+        observed.append(whole(later, [reading(1, later, {"/d": 10**6 - used}, total=10**6)]))
+        rates.note(remember(*observed), later)
+    assert 0.0 == rates.of((1, "/d"))
 
 
 def test_the_highest_rate_of_a_broker_counts_for_a_quarter_of_an_hour() -> None:

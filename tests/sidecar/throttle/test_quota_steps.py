@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from sidecar.quotas.rate import QuotaWindow, Rate
 from sidecar.quotas.throttle_time import unbounded_ms
 from sidecar.throttle.quota_steps import (
+    _LADDER,
     FIRST,
     LONGEST_PAUSE_S,
     SMALLEST_FLOOR,
     STEP_S,
     Held,
+    highest_rung,
     is_rung,
     next_quota,
 )
@@ -109,6 +111,35 @@ def test_a_rate_that_is_known_later_counts_at_once() -> None:
     assert pytest.approx(6e6, rel=0.011) == next_quota(lowered, 0.0, FLOOR, STEP_S, 3e6)
     assert pytest.approx(10e6, rel=0.011) == next_quota(lowered, 0.5, FLOOR, STEP_S, 3e6)
     assert 75e6 < (next_quota(held(1e9, 30e6), 1.0, FLOOR, STEP_S, 3e6) or 0.0)
+
+
+def test_the_ladder_is_the_same_on_every_machine() -> None:
+    """Quotas that another sidecar has set, maybe years ago, are recognised by their numbers."""
+    rungs = [_LADDER[at] for at in (0, 1, 2, 1000, -1)]
+    assert [10_007, 10_108, 10_210, 210_824_216, 9_991_876_044_703] == rungs
+    assert 10_108.0 == highest_rung(10_108.0) == highest_rung(10_209.0)
+    assert SMALLEST_FLOOR == 16 << 10
+    assert is_rung(next_quota(held(None, None), 0.0, SMALLEST_FLOOR, STEP_S, 1.0))
+    assert _LADDER[-1] == next_quota(held(None, None), 0.0, FLOOR, STEP_S, 1e13)
+    assert not is_rung(1e14)
+
+
+def test_a_quota_rises_in_steps() -> None:
+    """To three times each, or less; one that was not there ends at twice what clients wrote."""
+    low = held(100e6, 1e6)
+    assert pytest.approx(3e6, rel=0.011) == next_quota(low, 1.0, FLOOR, STEP_S)
+    assert pytest.approx(2e6, rel=0.011) == next_quota(low, 1.0, FLOOR, STEP_S, rise=2.0)
+    rung = held(100e6, highest_rung(1e6))
+    assert rung.value == next_quota(rung, 1.0, FLOOR, STEP_S, rise=1.0)
+    assert next_quota(held(None, 20e6), 1.0, FLOOR, STEP_S) is None
+    assert next_quota(held(None, 20e6, base=30e6), 1.0, FLOOR, STEP_S) is None
+    assert 20e6 < (next_quota(held(None, 7e6), 1.0, FLOOR, STEP_S) or 0.0)
+
+
+def test_a_quota_just_above_the_floor_stays() -> None:
+    """There is no rung between them, and none above the original is set."""
+    just_above = highest_rung(FLOOR) * 1.001
+    assert just_above == next_quota(held(just_above, just_above), 0.0, just_above - 1, STEP_S)
 
 
 def test_the_first_value_is_twice_what_clients_write() -> None:
