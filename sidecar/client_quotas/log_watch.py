@@ -1,7 +1,7 @@
 """Learns during a throttle how much is written to all brokers, and who writes to its topics.
 
 The sidecar asks all sidecars of ``SIDECAR_PEERS`` for what the request logs of their brokers tell.
-It does so every ``EVERY_S``, and only during a throttle. If that has topics, the sidecar asks a
+It does so every ``EVERY_S``, and only during a throttle or shortly before. If that has topics, the sidecar asks a
 broker for the names of those of which request logs have only the ids. Within one throttle, users
 only come into scope. All are forgotten at the release.
 
@@ -27,7 +27,6 @@ from sidecar.errors import SidecarError
 from sidecar.http import HttpError, failure_of
 from sidecar.peers.addresses import Address, Addresses
 from sidecar.quotas.entities import Entity
-from sidecar.throttle.decision import Decision
 from sidecar.throttle.validity import is_valid
 from sidecar.volumes import Failure
 
@@ -83,22 +82,26 @@ class LogWatch:
     _names: dict[str, str] = field(default_factory=dict, init=False)
     _held: frozenset[str] = field(default=frozenset(), init=False)
 
-    async def refresh(self, *, throttles: bool) -> None:
+    async def refresh(
+        self, topics: tuple[str, ...] | None, *, throttles: bool, is_scope_needed: bool
+    ) -> None:
         """Ask if that is due, and forget everything after a throttle.
 
         Args:
-            throttles: whether somebody is throttled, by a volume or by a storage budget.
+            topics: those whose writers are throttled; None if they are not known.
+            throttles: whether somebody is throttled or soon will be, by a volume or by a storage
+                budget.
+            is_scope_needed: whether that is by a volume.
         """
-        now, decided = self.board.now(), self._decided
-        if decided.factor >= 1.0:
+        now, wanted = self.board.now(), topics or ()
+        if not is_scope_needed:
             self._names, self._held = {}, frozenset()
         if not throttles:
             self._topics, self._asked_at, self._told = (), None, {}
             return
-        topics = decided.topics or ()
-        if topics != self._topics:
+        if wanted != self._topics:
             # What was told has only the writers to the topics of before.
-            self._topics, self._asked_at, self._told = topics, None, {}
+            self._topics, self._asked_at, self._told = wanted, None, {}
         if self._asked_at is not None and now < self._asked_at + EVERY_S:
             return
         self._asked_at = now
@@ -109,10 +112,10 @@ class LogWatch:
                 async with asyncio.timeout(DEADLINE_S):
                     await self._ask_all(self.addresses)
         self._told[None] = Told(self.own(), now)
-        if topics:
+        if wanted:
             await self._resolve()
         self._told = {key: self._reduced(each) for key, each in self._told.items()}
-        self._held |= self._scoped().sure
+        self._held |= self._scoped(topics).sure
 
     @property
     def rates(self) -> dict[int | None, Rates]:
@@ -126,31 +129,29 @@ class LogWatch:
             if each.broker_id is not None and each.rates is not None
         }
 
-    def scoped(self, quotas: Collection[Entity] = ()) -> Scoped | None:
+    def scoped(
+        self, topics: tuple[str, ...] | None, quotas: Collection[Entity] = ()
+    ) -> Scoped | None:
         """Return who is in scope now; None if all clients are by the settings.
 
         Args:
+            topics: as for ``refresh``.
             quotas: the entities that have a produce quota.
         """
         if not self.has_scope:
             return None
-        found = self._scoped()
+        found = self._scoped(topics)
         users = found.users
         if users is not None and quotas_for(users, quotas) > MOST_QUOTAS:
             return Scoped(f"more than {MOST_QUOTAS:,} quotas are needed for {len(users):,} users")
         return found
 
-    def _scoped(self) -> Scoped:
-        decided, active = self._decided, self.board.snapshot.memory.active
-        if decided.topics is None:
-            return Scoped("the decision names no topics")
-        told = self._told.values()
-        found = scoped(frozenset(decided.topics), active, told, self._names, self.board.now())
+    def _scoped(self, topics: tuple[str, ...] | None) -> Scoped:
+        if topics is None:
+            return Scoped("the topics on the volumes are not known")
+        active, told = self.board.snapshot.memory.active, self._told.values()
+        found = scoped(frozenset(topics), active, told, self._names, self.board.now())
         return found if found.why else replace(found, sure=found.sure | self._held)
-
-    @property
-    def _decided(self) -> Decision:
-        return self.board.snapshot.decision.decided
 
     async def _ask_all(self, addresses: Addresses) -> None:
         await addresses.look_up()

@@ -11,8 +11,7 @@ either place, and restores it if nothing is throttled.
 - Every observer acts. Two at once do no harm: both set the same rung, and each waits a step after
   it first saw a value (``sidecar.throttle.quota_steps``).
 - Quotas fall before a volume is at its limit, since they need minutes to take effect
-  (``sidecar.throttle.approach``). That is for all clients, so with the scope of volumes they wait
-  for the limit.
+  (``sidecar.throttle.approach``).
 - A sidecar that has just started lowers and raises nothing until it has seen the volumes, or until
   the validity is over.
 - With the scope of volumes, only quotas of users that write to the full ones fall
@@ -133,7 +132,7 @@ class QuotaThrottle:
         """How many quotas a throttle would lower now, in observe mode."""
         if self.found is None or not self._throttles():
             return 0
-        factor = 0.0 if self._decided.factor < 1.0 or self._approach().falls else 1.0
+        factor = 0.0 if self._is_for_volumes else 1.0
         return len(beginning(self.found, self._wanted(factor)).values)
 
     def _approach(self) -> Approach:
@@ -152,12 +151,32 @@ class QuotaThrottle:
         return self._within(LEAD_BY_FILL_S).falls
 
     def _within(self, lead_s: float) -> Approach:
-        has_scope = self.logs is not None and self.logs.has_scope
-        if not self.lowers or has_scope or self._decided.source is not Source.OBSERVATION:
+        if not self.lowers or self._decided.source is not Source.OBSERVATION:
             return Approach()
-        now = self.board.now()
-        states = self.board.snapshot.memory.valid_volumes(self.board.rules.validity_s, now)
+        now, memory = self.board.now(), self.board.snapshot.memory
+        states = memory.valid_volumes(self.board.rules.validity_s, now)
+        if self._has_scope:
+            # Without its topics it is not known whose quotas have to fall.
+            states = (each for each in states if each.volume.place in memory.contents)
         return approach(states, self._fills, now, lead_s)
+
+    @property
+    def _has_scope(self) -> bool:
+        return self.logs is not None and self.logs.has_scope
+
+    @property
+    def _is_for_volumes(self) -> bool:
+        """Whether clients are slowed because a volume is full, or soon will be."""
+        return self._decided.factor < 1.0 or self._approach().falls
+
+    @property
+    def _topics(self) -> tuple[str, ...] | None:
+        """The topics on the volumes that clients are slowed for; None if they are not known."""
+        if self._decided.factor < 1.0:
+            return self._decided.topics
+        contents, falling = self.board.snapshot.memory.contents, self._approach().falling
+        known = [contents[each].topics for each in falling if each in contents]
+        return tuple(sorted(frozenset[str]().union(*known))) if known else None
 
     @property
     def slowed(self) -> dict[Name, float]:
@@ -173,9 +192,9 @@ class QuotaThrottle:
 
         A sidecar that leaves acting to others does not ask who writes, and has None too.
         """
-        if self.logs is None or self.found is None or self._decided.factor >= 1.0:
+        if self.logs is None or self.found is None or not self._is_for_volumes:
             return None
-        return self.logs.scoped(self.found.quotas)
+        return self.logs.scoped(self._topics, self.found.quotas)
 
     def observe(self, memory: Memory) -> None:
         """Note how fast volumes fill."""
@@ -213,7 +232,8 @@ class QuotaThrottle:
         if self.metrics is not None:
             await self.metrics.refresh()
         if self.logs is not None:
-            await self.logs.refresh(throttles=self._throttles())
+            topics, is_needed = self._topics, self._is_for_volumes
+            await self.logs.refresh(topics, throttles=self._throttles(), is_scope_needed=is_needed)
         found = await self.platform.read()
         if isinstance(found, Failure):
             self._note(found)
@@ -280,9 +300,12 @@ class QuotaThrottle:
 
     def _wanted(self, factor: float) -> Wanted:
         users, in_scope = self.slowed, self.in_scope
-        if factor < 1.0 and in_scope is not None and in_scope.users is not None:
-            users |= {user: min(factor, users.get(user, 1.0)) for user in in_scope.users}
-            factor = 1.0
+        if factor < 1.0 and in_scope is not None:
+            if in_scope.users is not None:
+                users |= {user: min(factor, users.get(user, 1.0)) for user in in_scope.users}
+            if in_scope.users is not None or self._decided.factor >= 1.0:
+                # Before a limit, nobody is slowed who may not write to the volume.
+                factor = 1.0
         now, rise = self.board.now(), self._approach().rise
         is_far = now >= self._near_at + _FAR_S
         return Wanted(factor, self.floor, now, self.rates, users, rise, is_far)

@@ -45,7 +45,7 @@ class Approach:
         log_dir: which volume; None without any.
         headroom: the bytes above its limit, >= 0.
         fill: its fill rate, bytes/s, >= 0.
-        falls: whether quotas have to fall.
+        falling: the volumes for which quotas have to fall; empty if they need not.
         rise: otherwise, by how much a quota may rise in a step, 1.0 to ``RISE``.
         brokers: those with a volume that allows less than ``RISE``.
     """
@@ -53,9 +53,14 @@ class Approach:
     log_dir: LogDir | None = None
     headroom: float = 0.0
     fill: float = 0.0
-    falls: bool = False
+    falling: frozenset[LogDir] = frozenset()
     rise: float = RISE
     brokers: frozenset[int] = frozenset()
+
+    @property
+    def falls(self) -> bool:
+        """Whether quotas have to fall."""
+        return bool(self.falling)
 
     def __str__(self) -> str:
         if self.log_dir is None:
@@ -77,7 +82,7 @@ def approach(
         lead_s: ``LEAD_S``, or ``LEAD_BY_FILL_S``.
     """
     found, least = Approach(), math.inf
-    most, brokers = rates.highest(now), set()
+    most, brokers, falling = rates.highest(now), set(), set()
     for state in states:
         fill = rates.of(state.volume.place)
         headroom = max(0.0, state.headroom_bytes - fill * (now - state.read_at))
@@ -88,7 +93,9 @@ def approach(
         times = 1.0 + (headroom / lead_s - fill) / max(highest, fill)
         if times < RISE:
             brokers.add(state.volume.broker_id)
+        if times <= 1.0:
+            falling.add(state.volume.place)
         if times < least:
             least, rise = times, min(RISE, times) if times >= _STAY else 1.0
-            found = Approach(state.volume.place, headroom, fill, times <= 1.0, rise)
-    return replace(found, brokers=frozenset(brokers))
+            found = Approach(state.volume.place, headroom, fill, rise=rise)
+    return replace(found, falling=frozenset(falling), brokers=frozenset(brokers))

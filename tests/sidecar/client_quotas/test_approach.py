@@ -203,13 +203,13 @@ def scope(filling: Filling) -> None:
     "case",
     [
         Case("an operator's override", override),
-        Case("the scope of volumes", scope),
+        Case("a scope that is not known", scope),
         Case("observe mode", lambda _: None, Shadow),
     ],
     ids=lambda case: case.name,
 )
 async def test_nothing_falls_before_the_limit(monkeypatch: pytest.MonkeyPatch, case: Case) -> None:
-    """The operator decides; a scope is known from the limit on; observe mode only tells."""
+    """The operator decides; nobody is slowed who may not write there; observe mode only tells."""
     filling = Filling(monkeypatch, 100.0, decider=case.decider)
     case.prepare(filling)
     await filling.run(60)

@@ -109,11 +109,14 @@ class Scoping(Sidecar):
             self.cluster.names_of,
         )
 
-    async def settle(self, factor: float) -> None:
+    async def settle(self, factor: float, available: int | None = None) -> None:
         """Read the volumes, of which broker 1's is full at 0.0, and act once."""
         now = self.clock.now
-        answers = [reading(1, now, {"/d": 50 if factor else 5}), reading(2, now, {"/d": 50})]
+        first = available or (50 if factor else 5)
+        answers = [reading(1, now, {"/d": first}, total=200), reading(2, now, {"/d": 50})]
         self.board.observe(whole(now, answers))
+        if available:
+            self.throttle.observe(self.board.snapshot.memory)
         past = {owner: replace(each, at=now) for owner, each in self.past_budget.items()}
         contents = {(1, "/d"): Contents(frozenset(self.cluster.topics), now)}
         self.board.update(lambda memory: replace(memory, contents=contents, budgets=past))
@@ -143,6 +146,32 @@ async def test_only_writers_fall_and_all_come_back(cluster: Cluster) -> None:
     assert sidecar.said.endswith(": alice, carol.")
     await sidecar.run(1.0, RELEASED_S)
     assert BEFORE == cluster.kafka.quotas
+
+
+@pytest.mark.parametrize("silent", [set(), {2}], ids=["known", "not known"])
+async def test_before_a_limit_only_quotas_of_known_writers_fall(
+    cluster: Cluster, silent: set[int]
+) -> None:
+    """At the limit, all fall if it is not known who writes there."""
+    cluster.rates, cluster.silent = {1: 3e6, 2: 3e6}, silent
+    sidecar = Scoping(cluster)
+
+    async def fill(left: int, seconds: int) -> None:
+        """A byte a second until that many are left above the limit; then act without a change."""
+        for above in range(left + seconds, left, -2):
+            cluster.clock.now += 2.0
+            await sidecar.settle(1.0, available=10 + above)
+
+    await fill(60, 60)
+    lowered = {
+        each for each in (ALICE, BOB, CAROL, REST) if cluster.kafka.produce(each) is not None
+    }
+    assert lowered == ({ALICE, BOB} if silent else {ALICE, BOB, CAROL})
+    assert (cluster.kafka.produce(ALICE) == 1e7) == bool(silent)
+    assert 1e7 == cluster.kafka.produce(BOB)
+    assert ("alice, carol" in sidecar.said) != bool(silent)
+    await sidecar.run(0.0, 20.0)
+    assert (cluster.kafka.produce(BOB) == 1e7) != bool(silent)
 
 
 @pytest.mark.parametrize("has_scope", [True, False])
