@@ -1,9 +1,9 @@
 """Learns during a throttle how much is written to all brokers, and who writes to its topics.
 
 The sidecar asks all sidecars of ``SIDECAR_PEERS`` for what the request logs of their brokers tell.
-It does so every ``EVERY_S``, and only during a throttle or shortly before. If that has topics, the sidecar asks a
-broker for the names of those of which request logs have only the ids. Within one throttle, users
-only come into scope. All are forgotten at the release.
+It does so every ``EVERY_S``, and only during a throttle or shortly before. If that has topics, the
+sidecar asks a broker for the names of those of which request logs have only the ids. Within one
+throttle, users only come into scope. All are forgotten at the release.
 
 Example: a volume is full at 0 s. The sidecar asks its two peers, which answer within a few ms. Then
 the quotas of alice fall. bob begins to write to the same topic on broker 2 at 20 s, and is in scope

@@ -84,12 +84,16 @@ def approach(
     found, least = Approach(), math.inf
     most, brokers, falling = rates.highest(now), set(), set()
     for state in states:
-        fill = rates.of(state.volume.place)
-        headroom = max(0.0, state.headroom_bytes - fill * (now - state.read_at))
         highest = most.get(state.volume.broker_id, 0.0)
         if highest <= 0.0:
             # It is not known yet what clients write, or nobody writes.
             continue
+        age_s, published = now - state.read_at, state.fill.bytes_per_second or 0.0
+        if state.headroom_bytes >= max(highest, published) * (RISE * lead_s + age_s):
+            # Most volumes are this far from their limits, and there may be thousands.
+            continue
+        fill = rates.of(state.volume.place)
+        headroom = max(0.0, state.headroom_bytes - fill * age_s)
         times = 1.0 + (headroom / lead_s - fill) / max(highest, fill)
         if times < RISE:
             brokers.add(state.volume.broker_id)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sidecar.throttle.fill import WINDOW_S, Fill, first_fill, next_fill, rate_over
-from sidecar.throttle.memory import LogDir, Memory
+from sidecar.throttle.memory import LogDir, Memory, VolumeState
 from sidecar.throttle.peak import Peak, growth_of
 
 SLOW_S: Final = 20.0
@@ -21,31 +21,35 @@ SLOW_S: Final = 20.0
 class FillRates:
     """The fill rates of volumes and brokers, bytes/s, >= 0; initially none is known."""
 
-    _fills: dict[LogDir, Fill] = field(default_factory=dict)
+    _read_at: dict[int, float | None] = field(default_factory=dict)
+    _fills: dict[int, dict[str, Fill]] = field(default_factory=dict)
     _peaks: dict[int, Peak] = field(default_factory=dict)
 
     def note(self, memory: Memory, now: float) -> None:
         """Note the last readings; ``now`` in steady seconds."""
-        fills = {}
-        for state in memory.volumes():
-            key, at, used = state.volume.place, state.read_at, state.volume.used_bytes
-            fill = self._fills.get(key)
-            fills[key] = first_fill(at, used) if fill is None else next_fill(fill, at, used)
-        self._fills = fills
-        growths = {
-            broker.volumes[0].volume.broker_id: sum(growth_of(each.fill) for each in broker.volumes)
-            for broker in memory.active_brokers()
-            if broker.volumes
-        }
-        for broker_id, growth in growths.items():
-            self._peaks.setdefault(broker_id, Peak()).add(growth, now)
-        self._peaks = {
-            key: peak for key, peak in self._peaks.items() if key in growths or peak.highest(now)
-        }
+        for broker_id in self._fills.keys() - memory.brokers.keys():
+            del self._fills[broker_id], self._read_at[broker_id]
+        for broker_id, broker in memory.brokers.items():
+            # Of a thousand brokers, one may have been read.
+            if broker_id in self._fills and self._read_at[broker_id] == broker.read_at:
+                continue
+            before = self._fills.get(broker_id, {})
+            self._read_at[broker_id] = broker.read_at
+            self._fills[broker_id] = {
+                state.volume.log_dir: _next(before.get(state.volume.log_dir), state)
+                for state in broker.volumes
+            }
+            if broker.volumes and broker_id in memory.active:
+                growth = sum(growth_of(state.fill) for state in broker.volumes)
+                self._peaks.setdefault(broker_id, Peak()).add(growth, now)
+        gone = self._peaks.keys() - memory.active.keys()
+        for broker_id in (each for each in gone if not self._peaks[each].highest(now)):
+            del self._peaks[broker_id]
 
     def of(self, log_dir: LogDir) -> float:
         """Return a volume's fill rate; 0.0 if it empties, or if its rate is not known."""
-        fill = self._fills.get(log_dir)
+        broker_id, path = log_dir
+        fill = self._fills.get(broker_id, {}).get(path)
         if fill is None:
             return 0.0
         return max(0.0, rate_over(fill, WINDOW_S) or 0.0, rate_over(fill, SLOW_S) or 0.0)
@@ -53,3 +57,8 @@ class FillRates:
     def highest(self, now: float) -> dict[int, float]:
         """Return the highest rate of each broker; 0.0 for one whose volumes did not fill."""
         return {key: peak.highest(now) or 0.0 for key, peak in self._peaks.items()}
+
+
+def _next(fill: Fill | None, state: VolumeState) -> Fill:
+    at, used = state.read_at, state.volume.used_bytes
+    return first_fill(at, used) if fill is None else next_fill(fill, at, used)
