@@ -89,13 +89,15 @@ def next_slope(
         volumes: the volumes that count.
         rules: the rules by which the factor moves.
         applied: the factor that has applied since then, whatever its source.
-        now: steady seconds, not before ``before.at``.
+        now: steady seconds. An observation may come late, so an earlier one than ``before.at``
+            counts as that; else the time in between would count twice, as time to rise in.
 
     Returns:
         None when the factor is 1.0 and no volume is below the soft limit.
     """
     last = before or Slope(1.0, 1.0, 1.0, now, now - TURN_S, falls=False)
-    since_s = max(0.0, now - last.at)
+    now = max(now, last.at)
+    since_s = now - last.at
     # An exponential mean with a mean age of ``_LAG_S``, so it is as old as the fill rates. A rate
     # of now compared with the factor of now would make the factor overshoot after each change.
     mean = applied + (last.mean - applied) * math.exp(-since_s / _LAG_S)

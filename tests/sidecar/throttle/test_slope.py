@@ -107,6 +107,21 @@ def test_it_is_a_step(gigabytes: float, rate: float | None, mean: float) -> None
     assert found == pytest.approx(round(found / STEP) * STEP)
 
 
+def test_a_late_observation_is_no_time_to_rise_in() -> None:
+    """An observer's that comes to a sidecar after it was frozen may be minutes old."""
+    factors = VolumeLimit(Rules(MinAvailableBytes(10), 300.0, slope=SLOW), 1.0)
+    memory = Memory()
+    for step in range(20):
+        now = 5.0 * step + 500.0
+        memory = factors.fold(memory, whole(now, [reading(1, now, {"/d": 40 - step})]))
+    before = factors.decide(memory, now).factor
+    memory = factors.fold(memory, whole(now - 400.0, [reading(1, now - 400.0, {"/d": 90})]))
+    assert memory.slope is not None
+    assert now == memory.slope.at
+    memory = factors.fold(memory, whole(now + 1.0, [reading(1, now + 1.0, {"/d": 21})]))
+    assert before == factors.decide(memory, now + 1.0).factor < 0.9
+
+
 def test_an_unknown_rate_moves_nothing() -> None:
     """As after a restart, until there are two readings."""
     before = Slope(0.5, 0.5, 0.5, 100.0, 0.0, falls=True)
