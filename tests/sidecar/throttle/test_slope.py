@@ -110,9 +110,9 @@ def test_it_is_a_step(gigabytes: float, rate: float | None, mean: float) -> None
 def test_a_late_observation_is_no_time_to_rise_in() -> None:
     """An observer's that comes to a sidecar after it was frozen may be minutes old."""
     factors = VolumeLimit(Rules(MinAvailableBytes(10), 300.0, slope=SLOW), 1.0)
-    memory = Memory()
+    memory, now = Memory(), 500.0
     for step in range(20):
-        now = 5.0 * step + 500.0
+        now += 5.0
         memory = factors.fold(memory, whole(now, [reading(1, now, {"/d": 40 - step})]))
     before = factors.decide(memory, now).factor
     memory = factors.fold(memory, whole(now - 400.0, [reading(1, now - 400.0, {"/d": 90})]))
