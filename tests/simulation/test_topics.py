@@ -9,7 +9,7 @@ import pytest
 from sidecar.relief import journal
 from sidecar.relief.journal import Deleted, Entry
 from sidecar.throttle.relief import ReliefClass
-from tests.simulation.loop import VirtualLoop
+from tests.simulation.loop import Process, VirtualLoop
 from tests.simulation.topics import SimulatedTopics
 from tests.simulation.world import Plan, World
 
@@ -74,6 +74,7 @@ def test_what_is_wrong_with_a_deletion(world: World) -> None:
     """An undeclared topic, each floor, a group, the journal, and room on every volume."""
     fill(world)
     topics = of(world)
+    world.sidecars[0].process = Process("sidecar 0")
     assert "it is not declared" == wrong(world, 1, "orders")
     topics.groups["etl"][1] = 10_000
     assert "it has records that are younger than 40 s" == wrong(world, 6001)
@@ -84,6 +85,10 @@ def test_what_is_wrong_with_a_deletion(world: World) -> None:
     assert "19900 bytes would be left of 20000" == wrong(world, 8010)
     topics.groups["etl"][1] = 5000
     assert "etl has not read it" == wrong(world, 5001)
+    assert "its journal has no begin of it" == wrong(world, 5000)
+    world.sidecars[0].process.kill()
+    assert "" == wrong(world, 5000)
+    begin(world, 4000)
     assert "its journal has no begin of it" == wrong(world, 5000)
     begin(world, 5000)
     for volume in world.volumes():

@@ -443,9 +443,13 @@ class SimulatedTopics(FakeTopics):
         if wrong := log.wrong(offset, self.of_class, by_clock, commits):
             return wrong
         of = (key[0], key[1], offset, broker.broker_id)
+        lines = self._lines(sidecar)
+        if not lines and not sidecar.process.is_alive:
+            # It was replaced, and its disk emptied, while the request was on its way.
+            return ""
         begun = [
             (each.topic, each.partition, each.to_offset, each.leader)
-            for line in self._lines(sidecar)
+            for line in lines
             if line.kind == "begin"
             for each in line.deletions
         ]
