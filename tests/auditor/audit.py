@@ -162,6 +162,8 @@ class _Auditor:
                     # Nothing is written there, and sidecars remember what was shown.
                     volume.violates_at = volume.stops_at = None
                 else:
+                    # A sidecar may have seen room that was there only between two moments.
+                    volume.show(max(shown.available, shown.most or 0), setup, now)
                     volume.show(shown.available, setup, now)
                 if volume.is_settled and self._is_due(volume.violates_at, now, self._reaction_s):
                     volume.is_known = True

@@ -140,6 +140,20 @@ def test_a_release_within_the_margin() -> None:
     assert broken(made(near, replace(SETUP, margin_bytes=0))) == []
 
 
+@pytest.mark.parametrize("most", [None, 111 * MB])
+def test_room_between_two_moments(most: int | None) -> None:
+    """All release for it, and throttle again a few seconds later."""
+
+    def shown(second: int, number: int, sight: BrokerSight) -> BrokerSight:
+        is_released = 150 <= second < 155
+        if number == 1 and second == 150:
+            full = replace(sight.volumes["/d0"], most=most)
+            sight = replace(sight, volumes={**sight.volumes, "/d0": full})
+        return replace(sight, factor=0.05) if number != 1 and is_released else sight
+
+    assert broken(made(shown)) == ([(151.0, THROTTLES)] * 2 if most is None else [])
+
+
 def test_a_stop_that_admits() -> None:
     """The own volume is at the stop line."""
     trace = made(between(0, 200, 1, stops=False), full_bytes=40 * MB)

@@ -61,11 +61,13 @@ class VolumeSight:
         available: the bytes available; None while its log dir is offline.
         quiet_s: for how long no fault has hidden it from sidecars; None during one.
         is_unreadable: whether its broker answers without its sizes, although it is not offline.
+        most: the most bytes available since the moment before; None if nobody noted that.
     """
 
     available: int | None
     quiet_s: float | None
     is_unreadable: bool = False
+    most: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,9 +98,12 @@ class Recorder:
                 None if each.is_offline else each.available_bytes,
                 world.claims.quiet_s(each.name),
                 is_unreadable=each.is_unreadable,
+                most=max(each.most_available, each.available_bytes),
             )
             for each in broker.volumes
         }
+        for each in broker.volumes:
+            each.most_available = 0
         if not broker.is_running or callback is None:
             self._up_since.pop(number, None)
             self._pauses.pop(number, None)

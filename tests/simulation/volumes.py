@@ -35,6 +35,7 @@ class Volume:
         held_since: when it began to violate; None from when it has that much more on.
         slows_until: when it last ceased to slow producers, seconds; 0.0 when it never did.
         past_bytes: by cause, what was appended while it violated, since it last began to.
+        most_available: the most bytes available after a removal since the recorder looked last.
     """
 
     log_dir: str
@@ -54,6 +55,7 @@ class Volume:
     held_since: float | None = None
     slows_until: float = 0.0
     past_bytes: dict[str, int] = field(default_factory=dict)
+    most_available: int = 0
 
     @property
     def name(self) -> str:
@@ -96,6 +98,7 @@ class Volume:
         """Retention removes bytes."""
         was_near_stop, slowed = self.is_near_stop, self.slows
         self.used_bytes = max(0, self.used_bytes - count)
+        self.most_available = max(self.most_available, self.available_bytes)
         if was_near_stop and not self.is_near_stop:
             self.near_stop_until = now
         if slowed and not self.slows:
