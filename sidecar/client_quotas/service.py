@@ -51,7 +51,8 @@ _BUSY_S: Final = 2.0
 _REST_S: Final = 60.0
 _SPACING_S: Final = 1.0
 _PERSIST_S: Final = 5.0
-_FAR_S: Final = 60.0
+_FAR_S: Final = 20.0
+"""Longer than Kafka's quota window: brokers' metrics tell what clients write after that."""
 
 
 @dataclass(slots=True)

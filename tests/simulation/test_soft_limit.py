@@ -55,9 +55,9 @@ def test_polls_come_sooner_near_the_soft_limit(monkeypatch: pytest.MonkeyPatch) 
     """Each daemon's schedule has it; what it does with it is ``throttle/test_schedule``'s."""
     known: set[Limit | None] = set()
 
-    def noted(*args: Any, soft_limit: Limit | None) -> NextPoll:
+    def noted(*args: Any, soft_limit: Limit | None, **more: Any) -> NextPoll:
         known.add(soft_limit)
-        return next_poll(*args, soft_limit=soft_limit)
+        return next_poll(*args, soft_limit=soft_limit, **more)
 
     monkeypatch.setattr(poller, "next_poll", noted)
     monkeypatch.setattr(world, "_soft_limit", lambda _, __, most_bytes: (most_bytes, 1800.0))
