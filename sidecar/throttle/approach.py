@@ -35,6 +35,9 @@ LEAD_BY_FILL_S: Final = 150.0
 
 _STAY: Final = 1.1
 """Quotas that could rise by less stay."""
+_LEAST: Final = 1.25
+"""Quotas rise by this much at least, if the volume would not fill too fast then without deletions.
+A file that was copied to it may make R so high that they would stay for a quarter of an hour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,10 @@ def approach(
             continue
         fill = rates.of(state.volume.place)
         headroom = max(0.0, state.headroom_bytes - fill * age_s)
-        times = 1.0 + (headroom / lead_s - fill) / max(highest, fill)
+        allowed = headroom / lead_s
+        times = 1.0 + (allowed - fill) / max(highest, fill)
+        if fill <= allowed / _LEAST:
+            times = max(times, _LEAST)
         if times < RISE:
             brokers.add(state.volume.broker_id)
         if times <= 1.0:

@@ -73,6 +73,17 @@ def test_quotas_rise_by_as_much_as_there_is_room_for(room: int, rise: float) -> 
     assert frozenset({1} if rise < RISE else ()) == nearest.brokers
 
 
+def test_a_copied_file_does_not_hold_quotas_down() -> None:
+    """It filled the volume 100 times as fast as it may fill now, and then it stood still."""
+    observed, rates = [], FillRates()
+    for at in range(0, 60, 2):
+        left = LIMIT + 1_000 + 1_250 * max(0, 10 - at)
+        observed.append(whole(float(at), [reading(1, float(at), {"/d": left}, total=10**6)]))
+        rates.note(remembering(DECIDER)(*observed), float(at))
+    nearest = found((remembering(DECIDER)(*observed), rates), 58.0)
+    assert (False, 1.25) == (nearest.falls, nearest.rise)
+
+
 def test_time_counts_as_filled_while_nobody_sees_the_volume() -> None:
     """After the validity the reading counts no longer, and quotas may rise."""
     memory = filling(10, room=2_000)
