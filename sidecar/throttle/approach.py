@@ -85,7 +85,7 @@ def approach(
         lead_s: ``LEAD_S``, or ``LEAD_BY_FILL_S``.
     """
     found, least = Approach(), math.inf
-    most, brokers, falling = rates.highest(now), set(), set()
+    most, brokers, falling = rates.lasting(now), set(), set()
     for state in states:
         highest = most.get(state.volume.broker_id, 0.0)
         if highest <= 0.0:

@@ -2,7 +2,8 @@
 
 A volume's rate is the higher one of 5 and of ``SLOW_S`` seconds, so a wait of all clients does not
 look as if nobody wrote. A broker's highest rate of the last 15 minutes bounds what its clients
-write, while they are throttled too.
+write, while they are throttled too: over 10 s for bursts, and over ``LONG_S`` for what lasts, in
+which a file that was copied to a volume counts less.
 
 Example: 12 MB/s for a minute, then nothing for 5 s. The rate is 9 MB/s, that of 20 s.
 """
@@ -15,6 +16,7 @@ from sidecar.throttle.memory import LogDir, Memory, VolumeState
 from sidecar.throttle.peak import Peak, growth_of
 
 SLOW_S: Final = 20.0
+LONG_S: Final = 60.0
 
 
 @dataclass(slots=True)
@@ -24,6 +26,7 @@ class FillRates:
     _read_at: dict[int, float | None] = field(default_factory=dict)
     _fills: dict[int, dict[str, Fill]] = field(default_factory=dict)
     _peaks: dict[int, Peak] = field(default_factory=dict)
+    _lasting: dict[int, Peak] = field(default_factory=dict)
 
     def note(self, memory: Memory, now: float) -> None:
         """Note the last readings; ``now`` in steady seconds."""
@@ -42,9 +45,12 @@ class FillRates:
             if broker.volumes and broker_id in memory.active:
                 growth = sum(growth_of(state.fill) for state in broker.volumes)
                 self._peaks.setdefault(broker_id, Peak()).add(growth, now)
+                fills = self._fills[broker_id].values()
+                lasting = sum(max(0.0, rate_over(each, LONG_S) or 0.0) for each in fills)
+                self._lasting.setdefault(broker_id, Peak()).add(min(growth, lasting), now)
         gone = self._peaks.keys() - memory.active.keys()
         for broker_id in (each for each in gone if not self._peaks[each].highest(now)):
-            del self._peaks[broker_id]
+            del self._peaks[broker_id], self._lasting[broker_id]
 
     def of(self, log_dir: LogDir) -> float:
         """Return a volume's fill rate; 0.0 if it empties, or if its rate is not known."""
@@ -57,6 +63,10 @@ class FillRates:
     def highest(self, now: float) -> dict[int, float]:
         """Return the highest rate of each broker; 0.0 for one whose volumes did not fill."""
         return {key: peak.highest(now) or 0.0 for key, peak in self._peaks.items()}
+
+    def lasting(self, now: float) -> dict[int, float]:
+        """Return the same over ``LONG_S``."""
+        return {key: peak.highest(now) or 0.0 for key, peak in self._lasting.items()}
 
 
 def _next(fill: Fill | None, state: VolumeState) -> Fill:

@@ -41,6 +41,8 @@ BEFORE: ClientQuotas = {ETL: {KEY: 4e6, "consumer_byte_rate": 9e6}, WEB: {KEY: 5
 RATE = 5e5
 FLOOR = 64 << 10
 SMALL = {"retention.bytes": str(2 << 20), "segment.bytes": str(1 << 20)}
+VOLUME_BYTES = 1 << 30
+"""So much that no volume is near its limit until it is filled on purpose."""
 WHOLE_S = 120.0
 """For a log to be read for a minute."""
 
@@ -52,7 +54,7 @@ async def cluster() -> AsyncIterator[Cluster]:
         environ=os.environ,
         brokers=2,
         volumes=1,
-        volume_bytes=64 << 20,
+        volume_bytes=VOLUME_BYTES,
         start_timeout_s=180.0,
         listeners=[Listener("BASIC", "SASL_PLAINTEXT", "PLAIN", dict.fromkeys(USERS, PASSWORD))],
         properties={"log.initial.task.delay.ms": "1000"},
@@ -131,7 +133,7 @@ async def test_only_the_writers_to_the_full_volume_are_slowed(
                 touched.append(found)
             return found
 
-        await cluster.occupy(1, 0, FULL_BYTES)
+        await cluster.occupy(1, 0, VOLUME_BYTES - FULL_BYTES)
         for daemon in daemons:
             await seen("its topics", daemon.factor, lambda now: now["topics"] == ["full"])
 
@@ -168,7 +170,7 @@ async def test_a_broker_whose_sidecar_is_dead_puts_all_users_in_scope(
         await producers(cluster, on)
         leader, full = await sidecars(cluster, start, tmp_path)
         await leader.end()
-        await cluster.occupy(1, 0, FULL_BYTES)
+        await cluster.occupy(1, 0, VOLUME_BYTES - FULL_BYTES)
         expected = "for all clients, since no sidecar tells who writes to broker 0."
 
         async def page() -> str:

@@ -33,6 +33,19 @@ def test_a_wait_of_all_clients_is_no_low_fill_rate() -> None:
     assert 0.0 == rates.of((1, "/d"))
 
 
+def test_a_copied_file_counts_less_over_a_minute() -> None:
+    """1,000 bytes/s for 10 s, after a minute and before one in which nothing is written."""
+    remember, rates, observed = remembering(DECIDER), FillRates(), []
+    for at in range(0, 130, 2):
+        used = 1_000 * min(10, max(0, at - 60))
+        observed.append(
+            whole(float(at), [reading(1, float(at), {"/d": 10**6 - used}, total=10**6)])
+        )
+        rates.note(remember(*observed), float(at))
+    assert {1: 1_000.0} == rates.highest(128.0)
+    assert {1: pytest.approx(1_000.0 / 6, rel=0.1)} == rates.lasting(128.0)
+
+
 def test_the_highest_rate_of_a_broker_counts_for_a_quarter_of_an_hour() -> None:
     """That of all its volumes together, also after the broker has left."""
     remember, rates = remembering(DECIDER), FillRates()
