@@ -43,6 +43,8 @@ FLOOR = 64 << 10
 SMALL = {"retention.bytes": str(2 << 20), "segment.bytes": str(1 << 20)}
 VOLUME_BYTES = 1 << 30
 """So much that no volume is near its limit until it is filled on purpose."""
+RESTORED_S = 120.0
+"""After a file was copied to a volume and removed, quotas rise more slowly."""
 WHOLE_S = 120.0
 """For a log to be read for a minute."""
 
@@ -154,7 +156,7 @@ async def test_only_the_writers_to_the_full_volume_are_slowed(
         await cluster.occupy(1, 0, 0)
         for daemon in daemons:
             await daemon.decides(1.0)
-        await in_force(cluster, BEFORE)
+        await in_force(cluster, BEFORE, RESTORED_S)
         assert not touched
         assert (0.0, 0) == (web.longest_throttle_s, web.failed_records), "it never waited"
         assert 0.0 < min(etl.longest_throttle_s, load.longest_throttle_s)
@@ -184,4 +186,4 @@ async def test_a_broker_whose_sidecar_is_dead_puts_all_users_in_scope(
         )
         await cluster.occupy(1, 0, 0)
         await full.decides(1.0)
-        await in_force(cluster, BEFORE)
+        await in_force(cluster, BEFORE, RESTORED_S)

@@ -45,6 +45,8 @@ async def remove_quotas(cluster: Cluster) -> None:
     assert await alter_client_quotas(admin_of(cluster), by_entity(left)) is None
 
 
-async def in_force(cluster: Cluster, expected: ClientQuotas) -> None:
+async def in_force(cluster: Cluster, expected: ClientQuotas, timeout_s: float = 60.0) -> None:
     """Wait until the broker shows these quotas: it has them a moment after the controller."""
-    await seen("these quotas", lambda: quotas_of(cluster), lambda result: result == expected)
+    await seen(
+        "these quotas", lambda: quotas_of(cluster), lambda result: result == expected, timeout_s
+    )
