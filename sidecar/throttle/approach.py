@@ -8,8 +8,8 @@ equal clients they begin six times too high, and ``LEAD_BY_FILL_S`` is enough fo
 
 Quotas rise while the limit is further away. With H bytes above the limit and the lead L, a volume
 may fill with H / L. If it fills with F, clients may write H / L - F more. They write no more than
-R, the highest fill rate of late, so a quota may rise to ``1 + (H / L - F) / R`` times, without
-knowing how much is deleted meanwhile. So clients get what the volume has room for.
+R, the highest fill rate of late over a minute. So a quota may rise to ``1 + (H / L - F) / R``
+times, without knowing how much is deleted meanwhile, and clients get what there is room for.
 
 A reading may be old because nobody sees the volume. The time that has passed since counts as
 filled, and after the validity the reading no longer counts.

@@ -204,7 +204,11 @@ class _Auditor:
             shown = [each for each in (volume.least, volume.reported) if each is not None]
             volume.least = None if is_answered else min(shown, default=None)
         room_bytes = min(
-            (each.least - setup.room_bytes for each in self._volumes.values() if each.least),
+            (
+                each.least - setup.room_bytes
+                for each in self._volumes.values()
+                if each.least is not None
+            ),
             default=0,
         )
         for number, at_s in self._unanswered_at.items():
