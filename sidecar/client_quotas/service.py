@@ -11,7 +11,7 @@ either place, and restores it if nothing is throttled.
 - Every observer acts. Two at once do no harm: both set the same rung, and each waits a step after
   it first saw a value (``sidecar.throttle.quota_steps``).
 - Quotas fall before a volume is at its limit, since they need minutes to take effect
-  (``sidecar.throttle.approach``).
+  (``sidecar.throttle.approach``, ``sidecar.client_quotas.early_fall``).
 - A sidecar that has just started lowers and raises nothing until it has seen the volumes, or until
   the validity is over.
 - With the scope of volumes, only quotas of users that write to the full ones fall
@@ -24,12 +24,12 @@ space, and restores 10 MB/s after 6 s.
 
 import asyncio
 import logging
-import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
 
 from sidecar.client_quotas.broker_metrics import FRESH_S, BrokerMetrics
+from sidecar.client_quotas.early_fall import EarlyFall
 from sidecar.client_quotas.log_watch import LogWatch
 from sidecar.client_quotas.plan import Found, Ledger, Planned, Wanted, beginning
 from sidecar.client_quotas.platform import Outcomes, QuotaPlatform
@@ -39,9 +39,7 @@ from sidecar.client_quotas.scope import Scoped
 from sidecar.client_quotas.written import Written
 from sidecar.control.board import Board
 from sidecar.quotas.entities import Entity, Name
-from sidecar.throttle.approach import LEAD_BY_FILL_S, LEAD_S, Approach, approach
 from sidecar.throttle.decision import Decision, Source
-from sidecar.throttle.fill_rates import FillRates
 from sidecar.throttle.memory import Memory
 from sidecar.volumes import Failure
 
@@ -51,8 +49,6 @@ _BUSY_S: Final = 2.0
 _REST_S: Final = 60.0
 _SPACING_S: Final = 1.0
 _PERSIST_S: Final = 5.0
-_FAR_S: Final = 20.0
-"""Longer than Kafka's quota window: brokers' metrics tell what clients write after that."""
 
 
 @dataclass(slots=True)
@@ -92,11 +88,10 @@ class QuotaThrottle:
     found: Found | None = field(default=None, init=False)
     failure: str = field(default="", init=False)
     changed: int = field(default=0, init=False)
-    _fills: FillRates = field(default_factory=FillRates, init=False)
+    _early: EarlyFall = field(default_factory=EarlyFall, init=False)
     _own: int | None = field(default=None, init=False)
     _started_at: float = field(init=False)
-    _near_at: float = field(default=-math.inf, init=False)
-    _is_early: bool = field(default=False, init=False)
+    _is_announced: bool = field(default=False, init=False)
     _left: set[Entity] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
@@ -121,7 +116,7 @@ class QuotaThrottle:
         if logged is not None:
             logs[self._own] = logged
         metrics = {} if self.metrics is None else self.metrics.rates(fresh_s)
-        return of_cluster(self._fills.highest(now), logs, metrics)
+        return of_cluster(self._early.fills.highest(now), logs, metrics)
 
     @property
     def lowered(self) -> dict[Entity, float]:
@@ -136,48 +131,24 @@ class QuotaThrottle:
         factor = 0.0 if self._is_for_volumes else 1.0
         return len(beginning(self.found, self._wanted(factor)).values)
 
-    def _approach(self) -> Approach:
-        """The volume for which quotas fall before its limit; none if only a limit decides."""
+    def _judge(self) -> None:
         rates = self.rates
         is_known = bool(rates.by_log or rates.by_metrics) and not rates.by_fill
-        return self._within(LEAD_S if is_known else LEAD_BY_FILL_S)
-
-    @property
-    def _is_near(self) -> bool:
-        """Whether a volume is so near that it matters what clients write.
-
-        That may be known only once it is asked for, or once there is a quota. So quotas are not
-        restored until no volume was this near for ``_FAR_S``, or they would fall again at once.
-        """
-        return self._within(LEAD_BY_FILL_S).falls
-
-    def _within(self, lead_s: float) -> Approach:
-        if not self.lowers or self._decided.source is not Source.OBSERVATION:
-            return Approach()
-        now, memory = self.board.now(), self.board.snapshot.memory
-        states = memory.valid_volumes(self.board.rules.validity_s, now)
-        if self._has_scope:
-            # Without its topics it is not known whose quotas have to fall.
-            states = (each for each in states if each.volume.place in memory.contents)
-        return approach(states, self._fills, now, lead_s)
-
-    @property
-    def _has_scope(self) -> bool:
-        return self.logs is not None and self.logs.has_scope
+        has_scope = self.logs is not None and self.logs.has_scope
+        if self.lowers:
+            self._early.judge(self.board, has_scope=has_scope, is_known=is_known)
 
     @property
     def _is_for_volumes(self) -> bool:
         """Whether clients are slowed because a volume is full, or soon will be."""
-        return self._decided.factor < 1.0 or self._approach().falls
+        return self._decided.factor < 1.0 or self._early.nearest.falls
 
     @property
     def _topics(self) -> tuple[str, ...] | None:
         """The topics on the volumes that clients are slowed for; None if they are not known."""
         if self._decided.factor < 1.0:
             return self._decided.topics
-        contents, falling = self.board.snapshot.memory.contents, self._approach().falling
-        known = [contents[each].topics for each in falling if each in contents]
-        return tuple(sorted(frozenset[str]().union(*known))) if known else None
+        return self._early.topics(self.board)
 
     @property
     def slowed(self) -> dict[Name, float]:
@@ -199,7 +170,7 @@ class QuotaThrottle:
 
     def observe(self, memory: Memory) -> None:
         """Note how fast volumes fill."""
-        self._fills.note(memory, self.board.now())
+        self._early.fills.note(memory, self.board.now())
         seen = [
             each.volumes[0].volume.broker_id for each in memory.active_brokers() if each.volumes
         ]
@@ -219,6 +190,7 @@ class QuotaThrottle:
             rested_at = self.board.now()
             while not self.board.closed:
                 await self.board.wait_for_change(generation, _BUSY_S)
+                self._judge()
                 is_due = self.board.now() >= rested_at + _REST_S
                 is_changed = self.board.snapshot.generation != generation
                 if is_due or is_changed or self.ledger.kept or self._throttles():
@@ -228,13 +200,13 @@ class QuotaThrottle:
         """Read the quotas, and make the changes that are due."""
         if not self.lowers and not self.ledger.kept:
             return
-        if self._is_near:
-            self._near_at = self.board.now()
         if self.metrics is not None:
             await self.metrics.refresh()
+        self._judge()
         if self.logs is not None:
             topics, is_needed = self._topics, self._is_for_volumes
             await self.logs.refresh(topics, throttles=self._throttles(), is_scope_needed=is_needed)
+            self._judge()
         found = await self.platform.read()
         if isinstance(found, Failure):
             self._note(found)
@@ -245,7 +217,7 @@ class QuotaThrottle:
             # Nothing is written, but the page and a later restore need what is lowered.
             self.ledger.kept |= found.kept
         else:
-            self._log_approach()
+            self._log_early()
             kept = dict(self.ledger.kept)
             planned = self.ledger.plan(found, self._wanted(factor))
             if self.ledger.kept != kept:
@@ -304,12 +276,11 @@ class QuotaThrottle:
         if factor < 1.0 and in_scope is not None:
             if in_scope.users is not None:
                 users |= {user: min(factor, users.get(user, 1.0)) for user in in_scope.users}
+            # Before a limit, nobody is slowed who may not write to the volume.
             if in_scope.users is not None or self._decided.factor >= 1.0:
-                # Before a limit, nobody is slowed who may not write to the volume.
                 factor = 1.0
-        now, rise = self.board.now(), self._approach().rise
-        is_far = now >= self._near_at + _FAR_S
-        return Wanted(factor, self.floor, now, self.rates, users, rise, is_far)
+        now, rise = self.board.now(), self._early.nearest.rise
+        return Wanted(factor, self.floor, now, self.rates, users, rise, self._early.is_far(now))
 
     def _factor(self) -> float | None:
         """The factor to follow; None while nothing may be written."""
@@ -323,24 +294,23 @@ class QuotaThrottle:
             return None
         if not self.lowers:
             return 1.0
-        return 0.0 if self._approach().falls else decision.factor
+        return 0.0 if self._early.nearest.falls else decision.factor
 
     @property
     def _decided(self) -> Decision:
         return self.board.snapshot.decision.decided
 
     def _throttles(self) -> bool:
-        return self._decided.factor < 1.0 or bool(self.slowed) or self._is_near
+        return self._decided.factor < 1.0 or bool(self.slowed) or self._early.is_near
 
     def _publish(self) -> None:
         """Let sentences say that producers are throttled only while a quota is lowered."""
         readers = self.board.readers
         readers.lowered = len(self.lowered)
         readers.near, readers.steering = "", frozenset()
-        if self.found is not None and (self._is_near or self.ledger.kept):
-            nearest = self._approach()
-            readers.near = str(nearest) if self._is_near else ""
-            readers.steering = nearest.brokers
+        if self.found is not None and (self._early.is_near or self.ledger.kept):
+            readers.near = str(self._early.nearest) if self._early.is_near else ""
+            readers.steering = self._early.nearest.brokers
 
     def _note(self, failure: Failure | None) -> None:
         text = "" if failure is None else failure.message
@@ -350,11 +320,11 @@ class QuotaThrottle:
             _log.info("client quotas can be read and set again")
         self.failure = text
 
-    def _log_approach(self) -> None:
-        found = self._approach()
-        if found.falls and not self._is_early and self._decided.factor >= 1.0:
-            _log.warning("client quotas fall before the limit is reached: %s", found)
-        self._is_early = found.falls or (self._is_early and bool(self.ledger.kept))
+    def _log_early(self) -> None:
+        nearest = self._early.nearest
+        if nearest.falls and not self._is_announced and self._decided.factor >= 1.0:
+            _log.warning("client quotas fall before the limit is reached: %s", nearest)
+        self._is_announced = nearest.falls or (self._is_announced and bool(self.ledger.kept))
 
     def _log_left(self) -> None:
         for entity in {*self.ledger.left} - self._left:

@@ -106,7 +106,7 @@ class Sidecar:
     def fills(self, rates: Mapping[int, float]) -> None:
         """Let brokers fill at these rates."""
         for broker_id, rate in rates.items():
-            peak = self.throttle._fills._peaks.setdefault(broker_id, Peak())
+            peak = self.throttle._early.fills._peaks.setdefault(broker_id, Peak())
             peak.add(rate, self.clock.now)
 
     async def _persist(self) -> None:

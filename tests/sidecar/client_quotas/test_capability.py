@@ -163,7 +163,7 @@ async def test_the_page_says_what_tells_how_much_clients_write_and_how_coarse_th
     throttle = made._throttle
     assert throttle is not None
     assert throttle.metrics is not None
-    throttle._fills._peaks |= {each: Peak() for each in range(5)}
+    throttle._early.fills._peaks |= {each: Peak() for each in range(5)}
     answers = {"http://b-1/metrics": (0.0, 3e6, 0.0), "http://b-3/metrics": (0.0,) * 3}
 
     async def read(url: str, _: object) -> object:

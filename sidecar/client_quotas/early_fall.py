@@ -1,0 +1,68 @@
+"""Whether client quotas have to fall before a limit, and when they may be as they were.
+
+Only volumes that were seen within the validity count. While an override or the fallback decides,
+none does, and quotas follow the factor alone.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Final
+
+from sidecar.control.board import Board
+from sidecar.throttle.approach import LEAD_BY_FILL_S, LEAD_S, Approach, approach
+from sidecar.throttle.decision import Source
+from sidecar.throttle.fill_rates import FillRates
+
+_FAR_S: Final = 20.0
+"""Longer than Kafka's quota window: brokers' metrics tell what clients write after that."""
+
+
+@dataclass(slots=True)
+class EarlyFall:
+    """How near volumes are to their limits, as far as client quotas depend on it.
+
+    Attributes:
+        fills: how fast volumes fill.
+        nearest: the volume that allows quotas least, as last judged; none if only a limit counts.
+        is_near: whether a volume was so near that it matters what clients write. That may be known
+            only once it is asked for, or once there is a quota.
+    """
+
+    fills: FillRates = field(default_factory=FillRates)
+    nearest: Approach = field(default_factory=Approach)
+    is_near: bool = False
+    _near_at: float = -math.inf
+
+    def judge(self, board: Board, *, has_scope: bool, is_known: bool) -> None:
+        """Judge the volumes that are remembered.
+
+        Args:
+            board: has the memory and the decision.
+            has_scope: whether quotas fall for the users alone that write to these volumes.
+            is_known: whether it is known of each broker what clients write to it.
+        """
+        now, snapshot = board.now(), board.snapshot
+        self.nearest, self.is_near = Approach(), False
+        if snapshot.decision.decided.source is not Source.OBSERVATION:
+            return
+        states = [
+            each
+            for each in snapshot.memory.valid_volumes(board.rules.validity_s, now)
+            # Without its topics it is not known whose quotas have to fall.
+            if not has_scope or each.volume.place in snapshot.memory.contents
+        ]
+        nearest = approach(states, self.fills, now, LEAD_BY_FILL_S)
+        self.is_near = nearest.falls
+        if self.is_near:
+            self._near_at = now
+        self.nearest = approach(states, self.fills, now, LEAD_S) if is_known else nearest
+
+    def is_far(self, now: float) -> bool:
+        """Whether quotas may be as they were: sooner, they would fall again at once."""
+        return now >= self._near_at + _FAR_S
+
+    def topics(self, board: Board) -> tuple[str, ...] | None:
+        """The topics on the volumes for which quotas fall; None if they are not known."""
+        contents = board.snapshot.memory.contents
+        known = [contents[each].topics for each in self.nearest.falling if each in contents]
+        return tuple(sorted(frozenset[str]().union(*known))) if known else None
