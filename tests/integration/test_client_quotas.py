@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from kafka_lab.admin import Admin
 from kafka_lab.cluster import Cluster
@@ -15,6 +16,7 @@ from sidecar.kafka.client_quotas import alter_client_quotas
 from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity
 from sidecar.throttle.quota_steps import LONGEST_PAUSE_S, is_rung
 from tests.support.client_quotas import admin_of, quotas_of, remove_quotas, under
+from tests.support.clusters import Clusters, Kind
 from tests.support.command import command
 from tests.support.daemon import FULL_BYTES, Daemon, Start, settings
 from tests.support.exporter import export_metrics
@@ -24,9 +26,16 @@ from tests.support.waiting import seen
 KEY = "producer_byte_rate"
 ETL, REST = Entity(client_id="etl"), Entity(client_id=DEFAULT)
 BEFORE: ClientQuotas = {ETL: {KEY: 4e6, "consumer_byte_rate": 9e6}, Entity("bob"): {KEY: 1e7}}
-RATE = 3e6
+RATE = 1e6
 FLOOR = 64 << 10
 SMALL = {"retention.bytes": str(4 << 20), "segment.bytes": str(1 << 20)}
+
+VOLUME_BYTES = 1 << 30
+"""So much that no volume is near its limit until it is filled on purpose."""
+FOREIGN_BYTES = VOLUME_BYTES - FULL_BYTES
+"""So many more bytes violate the limit."""
+RESTORED_S = 180.0
+"""A file that was copied to a volume looks like writing clients, so quotas rise more slowly."""
 
 REQUESTS = {"batch.size": 50_000, "message.max.bytes": 60_000}
 """No request has more bytes than the floor has in a second."""
@@ -53,7 +62,25 @@ async def lowered(cluster: Cluster, *entities: Entity) -> Mapping[Entity, Mappin
 
 async def restored(cluster: Cluster) -> None:
     """Wait until all quotas are exactly as before."""
-    await seen("restored", lambda: quotas_of(cluster), lambda quotas: quotas == BEFORE)
+    await seen("restored", lambda: quotas_of(cluster), lambda quotas: quotas == BEFORE, RESTORED_S)
+
+
+async def fill(cluster: Cluster) -> None:
+    """Fill a volume within a minute.
+
+    All at once, the file would look like clients that write 200 MB/s, and quotas begin at twice
+    that.
+    """
+    for part in range(1, 13):
+        await cluster.occupy(0, 0, FOREIGN_BYTES * part // 12)
+        await asyncio.sleep(5.0)
+
+
+@pytest_asyncio.fixture
+async def node(clusters: Clusters) -> AsyncIterator[Cluster]:
+    """One combined node of 4.3.1 with larger volumes."""
+    async with clusters.borrow(Kind(volume_bytes=VOLUME_BYTES)) as cluster:
+        yield cluster
 
 
 @pytest.fixture(autouse=True)
@@ -89,7 +116,7 @@ async def test_a_kill_leaves_nothing_behind(node: Cluster, start: Start, tmp_pat
     """The next start restores every quota; until then a person sees the originals in Kafka."""
     first = await start(node, of_quotas(node, tmp_path))
     await first.decides(1.0)
-    await node.occupy(0, 0, FULL_BYTES)
+    await node.occupy(0, 0, FOREIGN_BYTES)
     await first.decides(0.0)
     quotas = await lowered(node, ETL, REST, Entity("bob"))
     assert quotas[ETL]["consumer_byte_rate"] == 9e6
@@ -114,7 +141,7 @@ async def test_thousands_of_quotas(node: Cluster, start: Start, tmp_path: Path) 
     async with under(node, many):
         daemon = await start(node, of_quotas(node, tmp_path))
         await daemon.decides(1.0)
-        await node.occupy(0, 0, FULL_BYTES)
+        await node.occupy(0, 0, FOREIGN_BYTES)
         await lowered(node, *many)
         await node.occupy(0, 0, 0)
         await seen(
@@ -128,7 +155,7 @@ async def test_a_person_restores(node: Cluster, start: Start, tmp_path: Path) ->
     """By the command, with no sidecar running."""
     daemon = await start(node, of_quotas(node, tmp_path))
     await daemon.decides(1.0)
-    await node.occupy(0, 0, FULL_BYTES)
+    await node.occupy(0, 0, FOREIGN_BYTES)
     await lowered(node, ETL)
     await daemon.end()
     done = await command("quotas", "restore", "--bootstrap-server", node.bootstrap, environ={})
@@ -148,7 +175,7 @@ async def test_producers_are_throttled_without_a_long_pause(
         daemon = await start(node, of_quotas(node, tmp_path))
         await daemon.decides(1.0)
         await asyncio.sleep(8.0)
-        await node.occupy(0, 0, FULL_BYTES)
+        await fill(node)
         await daemon.decides(0.0)
         found = await _falls(daemon, traffics, 0.1 * RATE)
         assert all(each.longest_throttle_s > 0.0 for each in traffics)
@@ -159,8 +186,8 @@ async def test_producers_are_throttled_without_a_long_pause(
         assert "3 produce quotas, which are lowered" in page
         await node.occupy(0, 0, 0)
         await daemon.decides(1.0)
-        await flows(*traffics)
         await restored(node)
+        await flows(*traffics)
         assert LONGEST_PAUSE_S >= max(each.longest_throttle_s for each in traffics)
         assert 0 == sum(each.failed_records for each in traffics)
 
@@ -192,16 +219,17 @@ async def test_the_metrics_of_brokers_tell_what_clients_write(
         known = "What clients write is known from the metrics of broker 0, averages of 11 s."
         await seen(known, lambda: page_of(daemon), lambda text: known in text, 400.0)
         before = await rates(traffics, 12.0)
-        await node.occupy(0, 0, FULL_BYTES)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(fill(node))
+            first = (await lowered(node, REST))[REST][KEY]
         await daemon.decides(0.0)
-        # By fill rates, it would begin at twice the sum.
-        first = (await lowered(node, REST))[REST][KEY]
+        # By fill rates, it would begin at twice what the volume fills with.
         assert 1.5 * sum(before) >= first, (before, first)
         found = await _falls(daemon, traffics, 0.1 * RATE)
         await node.occupy(0, 0, 0)
         await daemon.decides(1.0)
-        await flows(*traffics)
         await restored(node)
+        await flows(*traffics)
         assert LONGEST_PAUSE_S >= max(each.longest_throttle_s for each in traffics), found
 
 
@@ -214,7 +242,7 @@ async def test_observe_mode_sets_nothing(node: Cluster, start: Start, tmp_path: 
     """It shows how many quotas it would lower."""
     daemon = await start(node, of_quotas(node, tmp_path, MODE="observe"))
     await daemon.decides(1.0, "shadow")
-    await node.occupy(0, 0, FULL_BYTES)
+    await node.occupy(0, 0, FOREIGN_BYTES)
 
     expected = "In enforce mode 3 produce quotas would be lowered."
     await seen(expected, lambda: page_of(daemon), lambda text: expected in text)
@@ -228,7 +256,7 @@ async def test_a_change_by_somebody_else_is_kept(
     """It is lowered from there, and restored to that."""
     daemon = await start(node, of_quotas(node, tmp_path))
     await daemon.decides(1.0)
-    await node.occupy(0, 0, FULL_BYTES)
+    await node.occupy(0, 0, FOREIGN_BYTES)
     await lowered(node, ETL)
     changed = [(ETL.parts(), {KEY: 2e6})]
     assert await alter_client_quotas(admin_of(node), changed) is None

@@ -79,12 +79,14 @@ class Kind:
             ops; ops and ``SHIPPER`` are never throttled. A combined node then has an authorizer
             too.
         fenced_ms: how long after its last heartbeat a broker is fenced, ms.
+        volume_bytes: the size of each volume.
     """
 
     version: str = DEFAULT_VERSION
     brokers: int = 1
     has_callback: bool = False
     fenced_ms: int = FENCED_MS
+    volume_bytes: int = VOLUME_BYTES
 
     @property
     def jvms(self) -> int:
@@ -100,7 +102,7 @@ class Kind:
             brokers=self.brokers,
             combined=self.brokers == 1,
             volumes=2,
-            volume_bytes=VOLUME_BYTES,
+            volume_bytes=self.volume_bytes,
             session_timeout_ms=self.fenced_ms,
             listeners=(
                 [Listener("BASIC", "SASL_PLAINTEXT", "PLAIN", users)] if self.has_callback else []
