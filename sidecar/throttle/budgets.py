@@ -77,7 +77,7 @@ class Budget:
 class Owners:
     """Finds the owner of a topic, in a time that does not grow with the number of owners.
 
-    A topic that was looked up is remembered, until ``keep`` forgets those that are gone.
+    A topic that was looked up is remembered until it is gone.
     """
 
     def __init__(self, budgets: Iterable[Budget]) -> None:
@@ -97,11 +97,10 @@ class Owners:
 
     def topics(self, sizes: Mapping[str, TopicSize]) -> dict[str, list[str]]:
         """Owner -> its topics, for owners that have any; other topics are forgotten."""
-        if len(self._known) > 2 * len(sizes):
-            self._known.clear()
+        self._known = {topic: self.owner(topic) for topic in sizes}
         found: dict[str, list[str]] = {}
-        for topic in sizes:
-            if (owner := self.owner(topic)) is not None:
+        for topic, owner in self._known.items():
+            if owner is not None:
                 found.setdefault(owner, []).append(topic)
         return found
 

@@ -12,6 +12,7 @@ from sidecar.control.board import Board
 from sidecar.kafka.quota_messages import Alteration
 from sidecar.quotas.entities import ClientQuotas, Entity
 from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import BudgetThrottle
 from sidecar.throttle.peak import Peak
 from sidecar.throttle.rules import Rules
@@ -81,22 +82,31 @@ class FakeKafka:
 class Sidecar:
     """One sidecar with its state file; each start reads the file."""
 
-    def __init__(self, kafka: FakeKafka, clock: FakeClock, *, lowers: bool = True) -> None:
+    def __init__(
+        self,
+        kafka: FakeKafka,
+        clock: FakeClock,
+        *,
+        lowers: bool = True,
+        limit: Limit | None = None,
+        floor: float = FLOOR,
+    ) -> None:
         self.kafka, self.clock, self.lowers = kafka, clock, lowers
+        self.limit, self.floor = limit, floor
         self.file: dict[str, object] = {}
         self.past_budget: dict[str, BudgetThrottle] = {}
         self.start()
 
     def start(self) -> None:
         """Start, with the state file; nothing else survives."""
-        self.board = Board(VolumeLimit(Rules(None, 300.0), 1.0), self.clock)
+        self.board = Board(VolumeLimit(Rules(self.limit, 300.0), 1.0), self.clock)
         for name, part in self.file.items():
             self.board.retain(name, part)
         quotas = KafkaQuotas(self.kafka.describe, self.kafka.alter)
         self.throttle = QuotaThrottle(
             self.board,
             quotas,
-            FLOOR,
+            self.floor,
             self._persist,
             self.lowers,
             lambda: True,
