@@ -14,31 +14,16 @@ from typing import Final
 
 import msgspec
 
+from sidecar.requestlog.exempt import PRODUCE
 from sidecar.requestlog.line import Line
+from sidecar.requestlog.produce_size import Produce
 
 MINUTE_S: Final = 60.0
 MOST_PAIRS: Final = 2000
 MOST_USERS: Final = 3
 """The most users that are named for a topic."""
 
-_PRODUCE: Final = 0
-
-
-class _Partition(msgspec.Struct, rename="camel"):
-    records_size_in_bytes: int = 0
-
-
-class _Topic(msgspec.Struct, rename="camel"):
-    name: str = ""
-    topic_id: str = ""
-    partition_data: tuple[_Partition, ...] = ()
-
-
-class _Produce(msgspec.Struct, rename="camel"):
-    topic_data: tuple[_Topic, ...] = ()
-
-
-_DECODER: Final = msgspec.json.Decoder(_Produce)
+_DECODER: Final = msgspec.json.Decoder(Produce)
 
 
 @dataclass(slots=True)
@@ -57,10 +42,10 @@ class Writers:
 
     def count(self, line: Line, now: float) -> None:
         """Count a line at ``now``, steady seconds; only a PRODUCE has records."""
-        if not self.is_wanted or line.api_key != _PRODUCE:
+        if not self.is_wanted or line.api_key != PRODUCE:
             return
         try:
-            topics = _DECODER.decode(line.body.request).topic_data
+            topics = _DECODER.decode(line.body.request).topics
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return
         self._turn(now)

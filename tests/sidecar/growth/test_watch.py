@@ -99,7 +99,7 @@ async def test_the_route() -> None:
     scene = Scene()
     scene.watch.writers.is_wanted = True
     topics = [{"topicId": "ID", "partitionData": [{"index": 0, "recordsSizeInBytes": 480_000}]}]
-    line = parsed_line(0, request={"topicData": topics})
+    line = parsed_line(0, request={"acks": -1, "topicData": topics})
     scene.watch.writers.count(line, 61.0)
     await scene.read(*GROWS)
     sidecar = FakeSidecar(growth=GrowthCapability(scene.watch, lambda steady_s: steady_s))

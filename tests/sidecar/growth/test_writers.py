@@ -8,7 +8,8 @@ from tests.sidecar.requestlog.lines import REAL, parsed_line, read
 def produce(user: str, nbytes: int, **topic: str) -> Line:
     """A PRODUCE of a user."""
     sizes = {"partitionData": [{"index": 0, "recordsSizeInBytes": nbytes}]}
-    return parsed_line(0, principal=f"User:{user}", request={"topicData": [{**topic, **sizes}]})
+    request = {"acks": -1, "topicData": [{**topic, **sizes}]}
+    return parsed_line(0, principal=f"User:{user}", request=request)
 
 
 def counting() -> Writers:
