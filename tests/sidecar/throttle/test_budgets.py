@@ -1,6 +1,7 @@
 """Storage budgets: sizes of topics, owners, and the factor between soft and hard bytes."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -37,6 +38,15 @@ def usage(
     """The usage of an owner with one topic, after it has grown to a size."""
     sizes = {"etl.a": TopicSize(used_bytes, 3 * used_bytes)}
     return next_usages(Owners([budget]), before or {}, Seen(sizes, (), at), RULES)
+
+
+def test_whose_factor_applies() -> None:
+    """Client quotas need the names of an owner's users."""
+    named = replace(ETL, principals=("etl",))
+    by_quotas, shown = replace(RULES, by_quotas=True), replace(RULES, is_enforced=False)
+    assert [True, True] == [RULES.enforces(each) for each in (ETL, named)]
+    assert [False, True] == [by_quotas.enforces(each) for each in (ETL, named)]
+    assert not shown.enforces(named)
 
 
 def test_a_partition_counts_once_or_with_each_replica() -> None:

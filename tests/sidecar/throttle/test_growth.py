@@ -201,6 +201,9 @@ def test_what_grows_most() -> None:
         == grows(found, {"orders": ("etl",)})
     )
     assert "nothing grows there" == grows(grown({}, {}, (5, 5)), {})
+    many = {f"t{number}": {0: MB} for number in range(4 * MOST)}
+    others = "all other topics grow by 500.0 kB/s, 75 % of the growth"
+    assert others == grows(grown({}, many, (0, 4 * MOST * MB)), {})
 
 
 def test_which_volumes_are_near() -> None:

@@ -12,6 +12,7 @@ from sidecar.throttle.readers import (
     Refusals,
     RefusedClient,
     Report,
+    Reserve,
     ScopedClient,
 )
 
@@ -35,6 +36,13 @@ def test_the_last_report_counts() -> None:
         (report(1, throttled_clients=7), 1.0),
         (report(3, emergency=True, throttled_clients=2), 2.0),
     ] == [(reader.report, reader.seen_at) for reader in readers.recent(2.0)]
+
+
+def test_the_reserves_of_a_broker() -> None:
+    """Each log dir has its own, and a broker that started from one has no new one yet."""
+    found = Report(1, False, 0, reserves=(Reserve("/a", 500), Reserve("/b", 0)))
+    assert [500, 0, 0] == [found.reserve_bytes(log_dir) for log_dir in ("/a", "/b", "/c")]
+    assert ("/b",) == found.released
 
 
 def test_forgotten_after_ten_minutes_of_silence() -> None:
