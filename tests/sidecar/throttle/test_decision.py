@@ -8,7 +8,7 @@ import pytest
 from sidecar.throttle.decision import Decision, Disabled, Source, VolumeLimit
 from sidecar.throttle.fold import fail
 from sidecar.throttle.limits import MinAvailableBytes
-from sidecar.throttle.memory import Memory, Override
+from sidecar.throttle.memory import BudgetThrottle, Memory, Override
 from sidecar.throttle.rules import Rules
 from sidecar.volumes import Failure, FailureKind, Observation, Reading
 from tests.sidecar.throttle.build import TIMED_OUT, partial, reading, remembering, whole
@@ -46,6 +46,15 @@ def test_nobody_is_throttled_besides() -> None:
         ),
     ]
     assert [({}, {})] * 4 == [(each.users, each.user_throttles) for each in decisions]
+
+
+def test_a_budget_applies_for_the_validity() -> None:
+    """The first one that ends decides when it has to be looked at again."""
+    budgets = {owner: BudgetThrottle(0.5, (), at) for owner, at in (("etl", 100.0), ("web", 130.0))}
+    memory = replace(after(), budgets=budgets)
+    both, one, none = (factors.decide(memory, now) for now in (220.0, 220.1, 250.1))
+    assert [{"etl", "web"}, {"web"}, set()] == [set(each.budgets) for each in (both, one, none)]
+    assert [220.0, 250.0, None] == [each.budgets_until for each in (both, one, none)]
 
 
 # The factor's life.

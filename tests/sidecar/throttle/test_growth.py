@@ -19,6 +19,7 @@ from sidecar.throttle.growth import (
     near_limit,
     split,
     unthrottled,
+    with_reserve,
 )
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.rules import Rules
@@ -204,6 +205,23 @@ def test_what_grows_most() -> None:
     many = {f"t{number}": {0: MB} for number in range(4 * MOST)}
     others = "all other topics grow by 500.0 kB/s, 75 % of the growth"
     assert others == grows(grown({}, many, (0, 4 * MOST * MB)), {})
+
+
+def test_a_reserve_is_apart() -> None:
+    """It does not grow, and is no part of a volume that has fewer bytes besides its topics."""
+    found = grown({}, {"orders": {0: 6}}, (90, 100))
+    assert (Part(Kind.RESERVE, "", 80, 0), Part(Kind.NO_PARTITION, "", 14, 4)) == (
+        with_reserve(found, 80).parts[-2:]
+    )
+    first = with_reserve(parts(None, seen(100, {})), 80)
+    assert Part(Kind.RESERVE, "", 80, None) == first.parts[0]
+    assert [found, found] == [with_reserve(found, nbytes) for nbytes in (0, 95)]
+
+
+def test_the_words_of_the_api() -> None:
+    """Programs read them."""
+    words = "leader replica topic reassignment log_dir_move other_topics reserve no_partition"
+    assert words.split() == [each.value for each in Kind]
 
 
 def test_which_volumes_are_near() -> None:

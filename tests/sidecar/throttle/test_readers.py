@@ -1,11 +1,15 @@
 """Who follows the factor: readers are remembered for a time, a thousand at most."""
 
+from dataclasses import replace
+
 import pytest
 
 from sidecar.throttle.readers import (
     MOMENT_S,
     MOST,
+    NO_READERS,
     REMEMBERED_S,
+    Enforcement,
     ReaderCounts,
     Readers,
     RefusalRates,
@@ -43,6 +47,21 @@ def test_the_reserves_of_a_broker() -> None:
     found = Report(1, False, 0, reserves=(Reserve("/a", 500), Reserve("/b", 0)))
     assert [500, 0, 0] == [found.reserve_bytes(log_dir) for log_dir in ("/a", "/b", "/c")]
     assert ("/b",) == found.released
+
+
+@pytest.mark.parametrize(
+    ("enforcement", "why", "otherwise"),
+    [
+        ("callback", "No broker reads this sidecar, so", "With a reader,"),
+        ("client-quotas", "No client quota is lowered now, so", "Once quotas are lowered,"),
+        ("none", "SIDECAR_ENFORCEMENT=none: this sidecar", "With an enforcement,"),
+    ],
+)
+def test_why_nobody_is_throttled(enforcement: Enforcement, why: str, otherwise: str) -> None:
+    """Each enforcement has its own reason."""
+    sentence, before = replace(NO_READERS, enforcement=enforcement).unenforced
+    assert sentence.startswith(why)
+    assert otherwise == before
 
 
 def test_forgotten_after_ten_minutes_of_silence() -> None:

@@ -45,6 +45,7 @@ def view(*partitions: Expendable, **more: Any) -> View:
     [
         (LOGS, {}, "", 900, "100.0 MB of each partition are kept"),
         (replace(LOGS, keep_bytes=1001 * MB), {}, "", 0, "1.0 GB were not seen being written"),
+        (ReliefClass(("l",)), {}, "", 1000, "all of it may go, but that is less than a segment"),
         (LOGS, {"commits": {"etl": 40}}, "", 40, "group etl has read no further"),
         (LOGS, {"commits": {"etl": NOTHING}}, "", 0, "group etl has read no further"),
         (LOGS, {}, "the groups are not known", 0, "the groups are not known"),

@@ -1,8 +1,8 @@
-"""Bytes in words."""
+"""Bytes and times in words."""
 
 import pytest
 
-from sidecar.throttle.sizes import size
+from sidecar.throttle.sizes import duration_in_words, size
 from tests.sidecar.throttle.build import LONG_MAX
 
 
@@ -24,3 +24,20 @@ from tests.sidecar.throttle.build import LONG_MAX
 def test_size(count: float, expected: str) -> None:
     """Units are decimal, as disks are sold; never "1000.0 kB"."""
     assert expected == size(count)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (None, ""),
+        (0.4, "0 s"),
+        (119.0, "119 s"),
+        (120.0, "2 min"),
+        (7199.0, "120 min"),
+        (7200.0, "2 h"),
+        (172_800.0, "2 d"),
+    ],
+)
+def test_duration(seconds: float | None, expected: str) -> None:
+    """In the largest unit of which there are two."""
+    assert expected == duration_in_words(seconds)
