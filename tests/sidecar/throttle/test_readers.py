@@ -64,6 +64,12 @@ def test_why_nobody_is_throttled(enforcement: Enforcement, why: str, otherwise: 
     assert otherwise == before
 
 
+def test_client_quotas_throttle_no_single_user() -> None:
+    """Quotas that are lowered for all do not enforce a throttle of one user."""
+    lowered = replace(NO_READERS, enforcement="client-quotas", lowered=3)
+    assert replace(lowered, lowered=0) == lowered.of_users
+
+
 def test_forgotten_after_ten_minutes_of_silence() -> None:
     """It is exact to the second, counted from the last report."""
     readers = Readers()
