@@ -77,7 +77,12 @@ _NEEDS: Final = {
 """Fixture or file -> the mark of what it needs; ``pyproject.toml`` says what each means."""
 
 _BORROWED: Final = ("version", "secure_kafka", "obeying", "kafka", "node")
-_LONGEST: Final = ("test_enforcement", "test_throttle_times", "test_request_log")
+_LONGEST: Final = (
+    "test_enforcement",
+    "test_throttle_times",
+    "test_request_log",
+    "test_client_quotas",
+)
 """Files that come first of their kind, so that no process waits for another's last one."""
 
 
