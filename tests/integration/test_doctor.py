@@ -158,7 +158,8 @@ async def test_a_missing_acl_and_a_missing_callback(secure_kafka: SecureKafka) -
     assert "SASL" in of(rows, "brokers")[0][1]
     # alice may describe the cluster, but no configuration and no topic.
     rows, _ = await doctor(scram(secure_kafka), 2, *nobody)
-    assert ["warn"] == [verdict for verdict, _ in of(rows, "ACLs")]
+    # One more where another test of this cluster has left a topic.
+    assert {"warn"} == {verdict for verdict, _ in of(rows, "ACLs")}
     assert "--operation DescribeConfigs --cluster" in of(rows, "ACLs")[0][1]
     assert ["not known"] == [verdict for verdict, _ in of(rows, "retention")]
     # A super user sees that the broker has no callback.
