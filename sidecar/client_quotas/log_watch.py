@@ -83,17 +83,23 @@ class LogWatch:
     _held: frozenset[str] = field(default=frozenset(), init=False)
 
     async def refresh(
-        self, topics: tuple[str, ...] | None, *, throttles: bool, is_scope_needed: bool
+        self,
+        topics: tuple[str, ...] | None,
+        *,
+        more: tuple[str, ...] = (),
+        throttles: bool,
+        is_scope_needed: bool,
     ) -> None:
         """Ask if that is due, and forget everything after a throttle.
 
         Args:
             topics: those whose writers are throttled; None if they are not known.
+            more: topics whose writers will be throttled soon.
             throttles: whether somebody is throttled or soon will be, by a volume or by a storage
                 budget.
             is_scope_needed: whether that is by a volume.
         """
-        now, wanted = self.board.now(), topics or ()
+        now, wanted = self.board.now(), tuple(sorted({*(topics or ()), *more}))
         if not is_scope_needed:
             self._names, self._held = {}, frozenset()
         if not throttles:
@@ -130,28 +136,33 @@ class LogWatch:
         }
 
     def scoped(
-        self, topics: tuple[str, ...] | None, quotas: Collection[Entity] = ()
+        self,
+        topics: tuple[str, ...] | None,
+        quotas: Collection[Entity] = (),
+        *,
+        holds: bool = True,
     ) -> Scoped | None:
         """Return who is in scope now; None if all clients are by the settings.
 
         Args:
             topics: as for ``refresh``.
             quotas: the entities that have a produce quota.
+            holds: whether users stay in scope until the release.
         """
         if not self.has_scope:
             return None
-        found = self._scoped(topics)
+        found = self._scoped(topics, holds=holds)
         users = found.users
         if users is not None and quotas_for(users, quotas) > MOST_QUOTAS:
             return Scoped(f"more than {MOST_QUOTAS:,} quotas are needed for {len(users):,} users")
         return found
 
-    def _scoped(self, topics: tuple[str, ...] | None) -> Scoped:
+    def _scoped(self, topics: tuple[str, ...] | None, *, holds: bool = True) -> Scoped:
         if topics is None:
             return Scoped("the topics on the volumes are not known")
         active, told = self.board.snapshot.memory.active, self._told.values()
         found = scoped(frozenset(topics), active, told, self._names, self.board.now())
-        return found if found.why else replace(found, sure=found.sure | self._held)
+        return replace(found, sure=found.sure | self._held) if holds and not found.why else found
 
     async def _ask_all(self, addresses: Addresses) -> None:
         await addresses.look_up()

@@ -21,6 +21,7 @@ Example: at factor 0.0, alice has 10 MB/s and nobody else has a quota; brokers f
 plan keeps the originals "alice: 10 MB/s" and "default client-id: none", and sets 6 MB/s for both.
 """
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -127,12 +128,14 @@ class Ledger:
         seen: entity -> its produce quota, and when that was first seen, steady seconds.
         own: entity -> the value that this sidecar set last, and when.
         fights: how often somebody else set a lowered quota.
+        others_at: when another sidecar was seen to lower a quota, steady seconds.
     """
 
     kept: dict[Entity, Kept] = field(default_factory=dict)
     seen: dict[Entity, tuple[float | None, float]] = field(default_factory=dict)
     own: dict[Entity, tuple[float | None, float]] = field(default_factory=dict)
     fights: Counter[Entity] = field(default_factory=Counter)
+    others_at: float = -math.inf
 
     @property
     def left(self) -> list[Entity]:
@@ -143,7 +146,7 @@ class Ledger:
         """The quotas that are not as they were."""
         return {
             entity: value
-            for entity, kept in self.kept.items()
+            for entity, kept in (self.kept | dict(found.kept)).items()
             if (value := found.quotas.get(entity)) is not None and value != kept.original
         }
 
@@ -151,11 +154,14 @@ class Ledger:
         """Note a value that was set."""
         self.own[entity] = self.seen[entity] = (value, now)
 
+    def note_restoring(self, originals: Mapping[Entity, float | None], now: float) -> None:
+        """Note that originals are about to be set. If the answer is lost, nobody else set them."""
+        self.own |= {entity: (original, now) for entity, original in originals.items()}
+
     def plan(self, found: Found, wanted: Wanted) -> Planned:
         """Return the changes that are due, and note what was found."""
         planned = Planned()
-        self.kept |= found.kept
-        self._see(found, wanted.now)
+        self.see(found, wanted.now)
         for entity, kept in list(self.kept.items()):
             value, _ = self.seen[entity]
             own, own_at = self.own.get(entity, (value, -_LAG_S))
@@ -191,12 +197,24 @@ class Ledger:
             if is_copy and users & {None, DEFAULT, entity.user}:
                 del planned.restore[entity]
 
-    def _see(self, found: Found, now: float) -> None:
+    def see(self, found: Found, now: float) -> None:
+        """Note what was found."""
+        self.kept |= found.kept
         for entity in {*found.quotas, *self.kept, *self.seen, _ALL_OTHERS}:
             value = found.quotas.get(entity)
-            if entity not in self.seen or self.seen[entity][0] != value:
+            own, own_at = self.own.get(entity, (None, -math.inf))
+            is_late = now < own_at + _LAG_S
+            before = self.seen.get(entity)
+            if before is None or before[0] != value:
+                is_fallen = before is not None and is_rung(value) and _is_below(value, before[0])
+                if is_fallen and value != own and not is_late:
+                    self.others_at = now
                 self.seen[entity] = (value, now)
-            if value is None and entity not in self.kept and entity != _ALL_OTHERS:
+            if entity in self.kept:
+                continue
+            if not is_late:
+                self.own.pop(entity, None)
+            if value is None and entity != _ALL_OTHERS:
                 del self.seen[entity]
 
     def _settled(
@@ -307,5 +325,9 @@ def _is_copy(entity: Entity, original: float | None) -> bool:
     return original is None and entity.user not in {None, DEFAULT}
 
 
+def _is_below(value: float | None, other: float | None) -> bool:
+    return value is not None and (other is None or value < other)
+
+
 def _is_ours(value: float | None, kept: Kept) -> bool:
-    return is_rung(value) and (kept.original is None or (value or 0.0) < kept.original)
+    return is_rung(value) and _is_below(value, kept.original)

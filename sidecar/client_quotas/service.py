@@ -9,7 +9,10 @@ either place, and restores it if nothing is throttled.
 - Quotas, and the metrics of brokers before them, are read every 2 to 3 s while a quota is lowered
   or has to be, or a volume is near its limit. Otherwise they are read once a minute.
 - Every observer acts. Two at once do no harm: both set the same rung, and each waits a step after
-  it first saw a value (``sidecar.throttle.quota_steps``).
+  it first saw a value (``sidecar.throttle.quota_steps``). A sidecar that sees nothing raises quotas
+  slowly, and not at all for the validity after another one has lowered one.
+- Other sidecars read the quotas once a minute, for their pages, while they would throttle. One that
+  has found nothing lowered for a minute acts too, since it may be the only one that sees a volume.
 - Quotas fall before a volume is at its limit, since they need minutes to take effect
   (``sidecar.throttle.approach``, ``sidecar.client_quotas.early_fall``).
 - A sidecar that has just started lowers and raises nothing until it has seen the volumes, or until
@@ -24,6 +27,7 @@ space, and restores 10 MB/s after 6 s.
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -41,6 +45,7 @@ from sidecar.control.board import Board
 from sidecar.quotas.entities import Entity, Name
 from sidecar.throttle.decision import Decision, Source
 from sidecar.throttle.memory import Memory
+from sidecar.throttle.quota_steps import RISE, STEP_S
 from sidecar.volumes import Failure
 
 _log = logging.getLogger(__name__)
@@ -49,6 +54,8 @@ _BUSY_S: Final = 2.0
 _REST_S: Final = 60.0
 _SPACING_S: Final = 1.0
 _PERSIST_S: Final = 5.0
+_WARN_S: Final = 900.0
+"""Between two warnings that quotas fall before a limit."""
 
 
 @dataclass(slots=True)
@@ -89,9 +96,13 @@ class QuotaThrottle:
     failure: str = field(default="", init=False)
     changed: int = field(default=0, init=False)
     _early: EarlyFall = field(default_factory=EarlyFall, init=False)
+    _is_early: bool = field(default=False, init=False)
+    _warned_at: float = field(default=-math.inf, init=False)
+    _acts: bool = field(default=False, init=False)
+    _is_alone: bool = field(default=False, init=False)
+    _looked_at: float = field(default=-math.inf, init=False)
     _own: int | None = field(default=None, init=False)
     _started_at: float = field(init=False)
-    _is_announced: bool = field(default=False, init=False)
     _left: set[Entity] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
@@ -151,6 +162,11 @@ class QuotaThrottle:
         return self._early.topics(self.board)
 
     @property
+    def _more_topics(self) -> tuple[str, ...]:
+        """The topics on volumes that will soon be full, while others are."""
+        return (self._decided.factor < 1.0 and self._early.topics(self.board)) or ()
+
+    @property
     def slowed(self) -> dict[Name, float]:
         """The users that storage budgets slow, with their factors."""
         users: dict[Name, float] = {}
@@ -164,9 +180,10 @@ class QuotaThrottle:
 
         A sidecar that leaves acting to others does not ask who writes, and has None too.
         """
-        if self.logs is None or self.found is None or not self._is_for_volumes:
+        if self.logs is None or not self._acts or not self._is_for_volumes:
             return None
-        return self.logs.scoped(self._topics, self.found.quotas)
+        quotas = () if self.found is None else self.found.quotas
+        return self.logs.scoped(self._topics, quotas)
 
     def observe(self, memory: Memory) -> None:
         """Note how fast volumes fill."""
@@ -180,12 +197,10 @@ class QuotaThrottle:
         """Act until the board is closed."""
         while not self.board.closed:
             generation = self.board.snapshot.generation
-            if self.is_wanted():
-                # Not interrupted by a cancellation: what was set must be noted.
-                await asyncio.shield(asyncio.create_task(self.settle(), name="client quotas"))
-            else:
-                self.found = None
-                self._publish()
+            self._is_alone = self._is_alone and (bool(self.ledger.kept) or self._throttles())
+            # Not interrupted by a cancellation: what was set must be noted.
+            does = self.settle() if self.is_wanted() or self._is_alone else self._look()
+            await asyncio.shield(asyncio.create_task(does, name="client quotas"))
             await asyncio.sleep(_SPACING_S)
             rested_at = self.board.now()
             while not self.board.closed:
@@ -196,16 +211,36 @@ class QuotaThrottle:
                 if is_due or is_changed or self.ledger.kept or self._throttles():
                     break
 
+    async def _look(self) -> None:
+        """Read what observers have lowered, and act from the next time on if they lower nothing."""
+        self._acts, now = False, self.board.now()
+        if not (self.lowers and self._throttles()):
+            self.found, self._looked_at = None, -math.inf
+        elif now >= self._looked_at + _REST_S:
+            found = await self.platform.read()
+            if isinstance(found, Failure):
+                self._note(found)
+                return
+            is_second = self.found is not None and not self.lowered
+            self.found, self._looked_at = found, now
+            self._is_alone = self._decided.factor < 1.0 and is_second and not self.lowered
+        self._publish()
+
     async def settle(self) -> None:
         """Read the quotas, and make the changes that are due."""
+        self._acts = True
         if not self.lowers and not self.ledger.kept:
             return
         if self.metrics is not None:
             await self.metrics.refresh()
         self._judge()
         if self.logs is not None:
-            topics, is_needed = self._topics, self._is_for_volumes
-            await self.logs.refresh(topics, throttles=self._throttles(), is_scope_needed=is_needed)
+            await self.logs.refresh(
+                self._topics,
+                more=self._more_topics,
+                throttles=self._throttles(),
+                is_scope_needed=self._is_for_volumes,
+            )
             self._judge()
         found = await self.platform.read()
         if isinstance(found, Failure):
@@ -215,9 +250,8 @@ class QuotaThrottle:
         factor = self._factor()
         if factor is None:
             # Nothing is written, but the page and a later restore need what is lowered.
-            self.ledger.kept |= found.kept
+            self.ledger.see(found, self.board.now())
         else:
-            self._log_early()
             kept = dict(self.ledger.kept)
             planned = self.ledger.plan(found, self._wanted(factor))
             if self.ledger.kept != kept:
@@ -225,6 +259,7 @@ class QuotaThrottle:
             self._note(await self._make(planned))
             if self.ledger.kept != kept:
                 retain(self.board, self.ledger.kept)
+            self._log_early()
             self._log_left()
         self._publish()
 
@@ -242,6 +277,7 @@ class QuotaThrottle:
                 self._set(entity, value)
         restored: Outcomes | Failure = {}
         if planned.restore or planned.release:
+            self.ledger.note_restoring(planned.restore, self.board.now())
             restored = await self.platform.restore(planned.restore, planned.release)
         if isinstance(restored, Failure):
             return restored
@@ -254,11 +290,12 @@ class QuotaThrottle:
         return next((failure for failure in outcomes if failure is not None), None)
 
     def _set(self, entity: Entity, value: float) -> None:
-        if entity not in self.ledger.own:
+        original = self.ledger.kept[entity].original
+        if self.ledger.seen[entity][0] == original:
             _log.warning(
                 "lowering the produce quota of %s from %s; now %.0f B/s on each broker",
                 entity,
-                _text(self.ledger.kept[entity].original),
+                _text(original),
                 value,
             )
         self.ledger.note_set(entity, value, self.board.now())
@@ -272,15 +309,21 @@ class QuotaThrottle:
             pass
 
     def _wanted(self, factor: float) -> Wanted:
-        users, in_scope = self.slowed, self.in_scope
-        if factor < 1.0 and in_scope is not None:
-            if in_scope.users is not None:
-                users |= {user: min(factor, users.get(user, 1.0)) for user in in_scope.users}
+        users, decided, in_scope = self.slowed, self._decided.factor, self.in_scope
+        if factor < 1.0 and in_scope is not None and self.logs is not None:
+            more = self.logs.scoped(self._more_topics, holds=False) if self._more_topics else None
+            of_decided = decided if decided < 1.0 else factor
+            for scoped, lowest in ((in_scope, of_decided), (more, 0.0)):
+                for user in (scoped and scoped.users) or ():
+                    users[user] = min(lowest, users.get(user, 1.0))
             # Before a limit, nobody is slowed who may not write to the volume.
-            if in_scope.users is not None or self._decided.factor >= 1.0:
-                factor = 1.0
-        now, rise = self.board.now(), self._early.nearest.rise
-        return Wanted(factor, self.floor, now, self.rates, users, rise, self._early.is_far(now))
+            factor = decided if in_scope.users is None else 1.0
+        now = self.board.now()
+        rise, restores = self._early.nearest.rise, self._early.is_far(now)
+        if self._decided.source is Source.FALLBACK and now % (4 * STEP_S) >= STEP_S:
+            # Another sidecar may see a full volume: give it the time to lower what was raised.
+            rise, restores = 1.0, False
+        return Wanted(factor, self.floor, now, self.rates, users, rise, restores)
 
     def _factor(self) -> float | None:
         """The factor to follow; None while nothing may be written."""
@@ -291,6 +334,9 @@ class QuotaThrottle:
         is_blind = decision.source is Source.FALLBACK and board.snapshot.memory.computed is None
         is_new = board.now() < self._started_at + board.rules.validity_s
         if board.unread or (is_blind and is_new):
+            return None
+        others_lower = board.now() < self.ledger.others_at + board.rules.validity_s
+        if decision.source is Source.FALLBACK and others_lower:
             return None
         if not self.lowers:
             return 1.0
@@ -308,8 +354,8 @@ class QuotaThrottle:
         readers = self.board.readers
         readers.lowered = len(self.lowered)
         readers.near, readers.steering = "", frozenset()
-        if self.found is not None and (self._early.is_near or self.ledger.kept):
-            readers.near = str(self._early.nearest) if self._early.is_near else ""
+        if self._acts and (self._early.is_near or self.ledger.kept):
+            readers.near = str(self._early.nearest) if self._is_early else ""
             readers.steering = self._early.nearest.brokers
 
     def _note(self, failure: Failure | None) -> None:
@@ -321,10 +367,13 @@ class QuotaThrottle:
         self.failure = text
 
     def _log_early(self) -> None:
-        nearest = self._early.nearest
-        if nearest.falls and not self._is_announced and self._decided.factor >= 1.0:
+        """Note whether quotas are lowered before a limit: from their fall until all rise."""
+        nearest, now = self._early.nearest, self.board.now()
+        goes_on = nearest.falls or (self._is_early and nearest.rise < RISE)
+        self._is_early = goes_on and bool(self.ledger.kept)
+        if self._is_early and nearest.falls and now >= self._warned_at + _WARN_S:
+            self._warned_at = now
             _log.warning("client quotas fall before the limit is reached: %s", nearest)
-        self._is_announced = nearest.falls or (self._is_announced and bool(self.ledger.kept))
 
     def _log_left(self) -> None:
         for entity in {*self.ledger.left} - self._left:

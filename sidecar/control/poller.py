@@ -40,6 +40,8 @@ _RENEWALS: Final = 2
 
 _LOOK_S: Final = 0.25
 """How often the poller checks whether this sidecar has to poll."""
+_STEERING_S: Final = 2.0
+"""How often it checks which volumes steer client quotas."""
 
 
 def always() -> bool:
@@ -133,14 +135,19 @@ class Poller:
     async def _wait(self, snapshot: Snapshot, whole_started: float) -> NextPoll:
         """Wait until the next poll is due, and return the brokers to ask.
 
-        A release without a poll, such as the end of an override, may make the poll due earlier. No
-        change delays it.
+        A release without a poll, such as the end of an override, may make the poll due earlier, and
+        so do volumes that begin to steer client quotas. No change delays it.
         """
+        steering = self.board.readers.steering
         plan = self._plan(snapshot, whole_started)
         due = self.board.now() + plan.delay_s
         self.planned(due + self.timing.deadline_after(plan.delay_s))
         while (left_s := due - self.board.now()) > _HAIR_S and not self.board.closed:
-            snapshot = await self.board.wait_for_change(snapshot.generation, left_s)
+            generation = snapshot.generation
+            snapshot = await self.board.wait_for_change(generation, min(left_s, _STEERING_S))
+            if snapshot.generation == generation and self.board.readers.steering == steering:
+                continue
+            steering = self.board.readers.steering
             sooner = self._plan(snapshot, whole_started)
             if self.board.now() + sooner.delay_s < due:
                 plan, due = sooner, self.board.now() + sooner.delay_s

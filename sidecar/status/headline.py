@@ -150,7 +150,12 @@ def _by_quotas(decision: Decision, counts: ReaderCounts) -> str:
     is_single = counts.lowered == 1
     quotas = "1 produce quota" if is_single else f"{counts.lowered} produce quotas"
     if decision.factor < 1.0:
-        return f" It applies to clients of {quotas}, which {'is' if is_single else 'are'} lowered."
+        are = "is" if is_single else "are"
+        lower = f" Some are lower, so that no limit is reached: {counts.near}."
+        return (
+            f" It applies to clients of {quotas}, which {are} lowered."
+            f"{lower if counts.near and decision.factor > 0.0 else ''}"
+        )
     if any(each.principals for each in decision.budgets.values()):
         return f" {quotas} {'is' if is_single else 'are'} lowered for storage budgets."
     return f" {quotas} still {'rises to its original' if is_single else 'rise to their originals'}."

@@ -95,7 +95,7 @@ def approach(
         if state.headroom_bytes >= max(highest, published) * (RISE * lead_s + age_s):
             # Most volumes are this far from their limits, and there may be thousands.
             continue
-        fill = rates.of(state.volume.place)
+        fill = rates.of(state.volume.place, age_s)
         headroom = max(0.0, state.headroom_bytes - fill * age_s)
         allowed = headroom / lead_s
         times = 1.0 + (allowed - fill) / max(highest, fill)

@@ -52,12 +52,22 @@ class FillRates:
         for broker_id in (each for each in gone if not self._peaks[each].highest(now)):
             del self._peaks[broker_id], self._lasting[broker_id]
 
-    def of(self, log_dir: LogDir) -> float:
-        """Return a volume's fill rate; 0.0 if it empties, or if its rate is not known."""
+    def of(self, log_dir: LogDir, age_s: float = 0.0) -> float:
+        """Return a volume's fill rate; 0.0 if it empties, or if its rate is not known.
+
+        Nobody knows whether a burst went on after a reading that is older than ``SLOW_S``, so the
+        rate over ``LONG_S`` counts then.
+
+        Args:
+            log_dir: the volume.
+            age_s: the age of its last reading, seconds.
+        """
         broker_id, path = log_dir
         fill = self._fills.get(broker_id, {}).get(path)
         if fill is None:
             return 0.0
+        if age_s > SLOW_S:
+            return max(0.0, rate_over(fill, LONG_S) or 0.0)
         return max(0.0, rate_over(fill, WINDOW_S) or 0.0, rate_over(fill, SLOW_S) or 0.0)
 
     def highest(self, now: float) -> dict[int, float]:

@@ -10,7 +10,6 @@ from prometheus_client import CollectorRegistry
 
 from sidecar.client_quotas.capability import ClientQuotaCapability, prepare
 from sidecar.client_quotas.log_watch import PATH
-from sidecar.client_quotas.plan import Found
 from sidecar.client_quotas.retained import read_kept
 from sidecar.control.board import Board
 from sidecar.control.metric_source import MetricSource
@@ -98,7 +97,7 @@ def test_what_clients_write_is_known_from_the_request_log() -> None:
 
 
 def test_the_page_says_whom_a_throttle_is_for() -> None:
-    """Once quotas were read, since only a sidecar that acts asks who writes."""
+    """Only a sidecar that acts asks who writes."""
     on = Board(
         VolumeLimit(Rules(MinAvailableBytes(10), 300.0), 1.0, is_of_volumes=True), FakeClock()
     )
@@ -109,9 +108,9 @@ def test_the_page_says_whom_a_throttle_is_for() -> None:
     contents = {(1, "/d"): Contents(frozenset({"full"}), 0.0)}
     on.update(lambda memory: replace(memory, contents=contents))
     said = []
-    for found in (None, Found({}, {})):
+    for acts in (False, True):
         assert made._throttle is not None
-        made._throttle.found = found
+        made._throttle._acts = acts
         block = made.block()
         assert block is not None
         said.append([text for text in block.sentences if text.startswith("The throttle is for")])

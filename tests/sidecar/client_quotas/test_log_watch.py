@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from sidecar.client_quotas import log_watch as module
+from sidecar.client_quotas.early_fall import EarlyFall
 from sidecar.client_quotas.log_watch import EVERY_S, RATES_FRESH_S, LogWatch
 from sidecar.client_quotas.writers import BrokerWriters, LoggedRates, Writer
 from sidecar.control.board import Board
@@ -15,6 +16,7 @@ from sidecar.errors import SettingsError
 from sidecar.http import HttpError
 from sidecar.peers.addresses import Address, Addresses
 from sidecar.quotas.entities import DEFAULT, Entity
+from sidecar.throttle.approach import Approach
 from sidecar.throttle.decision import Shadow, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import BudgetThrottle, Contents
@@ -45,6 +47,7 @@ class Cluster:
         asked_ids: the ids that a broker was asked for, each time.
         cluster_id: the cluster that all sidecars name.
         topics: the topics on the volume.
+        others: the topics on the volume of broker 2.
         rates: what clients write to the brokers, by their logs.
     """
 
@@ -61,6 +64,7 @@ class Cluster:
     cluster_id: str = "A"
     topics: set[str] = field(default_factory=lambda: {"full"})
     rates: dict[int, float] = field(default_factory=dict)
+    others: set[str] = field(default_factory=set)
 
     def told(self, broker_id: int) -> BrokerWriters:
         writers = [Writer(user, topic, "") for user, topic in self.wrote.get(broker_id, [])]
@@ -118,7 +122,10 @@ class Scoping(Sidecar):
         if available:
             self.throttle.observe(self.board.snapshot.memory)
         past = {owner: replace(each, at=now) for owner, each in self.past_budget.items()}
-        contents = {(1, "/d"): Contents(frozenset(self.cluster.topics), now)}
+        topics = {1: self.cluster.topics, 2: self.cluster.others}
+        contents = {
+            (key, "/d"): Contents(frozenset(names), now) for key, names in topics.items() if names
+        }
         self.board.update(lambda memory: replace(memory, contents=contents, budgets=past))
         await self.throttle.settle()
 
@@ -196,6 +203,28 @@ async def test_quotas_begin_near_what_the_logs_of_all_brokers_tell(
     assert ((1,), (2,)) == (sidecar.throttle.rates.by_log, sidecar.throttle.rates.by_fill)
 
 
+async def test_another_volume_that_will_be_full_has_its_own_writers(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their quotas fall too, and those of nobody else; when it has room, they are as before."""
+    soon = Approach((2, "/d"), 1.0, 1.0, frozenset({(2, "/d")}), 1.0, frozenset({2}))
+    near = [soon]
+
+    def judge(early: EarlyFall, *_: object, **__: object) -> None:
+        early.nearest, early.is_near = near[0], near[0].falls
+
+    monkeypatch.setattr(EarlyFall, "judge", judge)
+    cluster.wrote = {1: [("alice", "full"), ("carol", "else")], 2: [("bob", "soon")]}
+    cluster.others = {"soon"}
+    sidecar = Scoping(cluster)
+    await sidecar.run(0.0, 60.0)
+    lowered = {entity.user for entity in sidecar.throttle.lowered}
+    assert {"alice", "bob"} == lowered
+    near[0] = Approach()
+    await sidecar.run(0.0, 60.0)
+    assert {"alice"} == {entity.user for entity in sidecar.throttle.lowered}
+
+
 async def test_peers_are_asked_every_few_seconds_and_only_during_a_throttle(
     cluster: Cluster,
 ) -> None:
@@ -208,7 +237,7 @@ async def test_peers_are_asked_every_few_seconds_and_only_during_a_throttle(
     assert BEFORE == cluster.kafka.quotas
     assert (2, sidecar.said.endswith(": alice, carol.")) == (sidecar.throttle.would_lower, True)
     # It leaves acting to others, and so does not know.
-    sidecar.throttle.found = None
+    sidecar.throttle._acts = False
     assert not sidecar.said
 
 

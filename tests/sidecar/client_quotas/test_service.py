@@ -2,11 +2,13 @@
 
 import logging
 import random
+from collections.abc import Mapping, Set
 from copy import deepcopy
 
 import pytest
 
 from sidecar.client_quotas.plan import MOST_FIGHTS
+from sidecar.client_quotas.platform import KafkaQuotas, Outcomes
 from sidecar.quotas.entities import DEFAULT, Entity
 from sidecar.quotas.kept_originals import is_record
 from sidecar.throttle.decision import VolumeLimit
@@ -14,6 +16,7 @@ from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import BudgetThrottle
 from sidecar.throttle.quota_steps import is_rung
 from sidecar.throttle.rules import Rules
+from sidecar.volumes import Failure
 from tests.sidecar.client_quotas.build import FLOOR, KEY, FakeKafka, Sidecar
 from tests.sidecar.throttle.build import FakeClock, reading, remembering, whole
 
@@ -229,6 +232,73 @@ async def test_a_change_that_comes_after_another_sidecar_restored_brings_its_ori
         await late.run(0.0, 2.0)
     assert 1e7 > (cluster.produce(ALICE) or 0.0)
     await Sidecar(cluster, clock).run(1.0, RELEASED_S)
+    assert BEFORE == cluster.quotas
+
+
+async def test_a_sidecar_that_sees_nothing_undoes_little_of_what_another_lowers(
+    clock: FakeClock,
+) -> None:
+    """It tries once in a validity; and when the other one is gone, it restores everything."""
+    cluster = kafka()
+    sees, blind = Sidecar(cluster, clock), Sidecar(cluster, clock)
+    highest = []
+    for _ in range(600):
+        await sees.settle(0.0)
+        await blind.throttle.settle()
+        clock.now += 2.0
+        highest.append(cluster.produce(ALICE) or 0.0)
+    assert 1.1 * FLOOR > min(highest[:150])
+    assert 4 * FLOOR > max(highest[150:])
+    assert 1.3 * FLOOR > sum(highest[150:]) / len(highest[150:])
+    for _ in range(300):
+        await blind.throttle.settle()
+        clock.now += 2.0
+    assert BEFORE == cluster.quotas
+
+
+async def test_an_answer_that_is_lost_is_nobody_elses_change(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Originals are set, but the records stay: the next time quotas fall as before."""
+    cluster, restore = kafka(), KafkaQuotas.restore
+
+    def cut() -> None:
+        cluster.is_down = True
+
+    async def loses(
+        self: KafkaQuotas, originals: Mapping[Entity, float | None], release: Set[Entity]
+    ) -> Outcomes | Failure:
+        cluster.late = cut
+        return await restore(self, originals, release)
+
+    sidecar = Sidecar(cluster, clock)
+    for _ in range(MOST_FIGHTS + 1):
+        monkeypatch.setattr(KafkaQuotas, "restore", loses)
+        await sidecar.run(0.0, 60.0)
+        assert 1e7 > (cluster.produce(ALICE) or 0.0)
+        await sidecar.run(1.0, 60.0)
+        monkeypatch.setattr(KafkaQuotas, "restore", restore)
+        cluster.is_down = False
+    await sidecar.run(1.0, 60.0)
+    assert BEFORE == cluster.quotas
+    assert [] == sidecar.throttle.ledger.left
+
+
+async def test_one_that_leaves_acting_to_others(clock: FakeClock) -> None:
+    """Its page knows what they lowered. If they lower nothing for a minute, it acts itself."""
+    cluster = kafka()
+    acts, follows = Sidecar(cluster, clock), Sidecar(cluster, clock)
+    await acts.run(0.0, 30.0)
+    follows.board.take_factor(0.0, clock.now)
+    await follows.throttle._look()
+    assert acts.throttle.lowered == follows.throttle.lowered
+    assert 3 == follows.board.readers.counts(clock.now).lowered
+    await acts.run(1.0, RELEASED_S)
+    for alone in (False, True):
+        follows.board.take_factor(0.0, clock.now)
+        await follows.throttle._look()
+        assert alone == follows.throttle._is_alone
+        clock.now += 60.0
     assert BEFORE == cluster.quotas
 
 

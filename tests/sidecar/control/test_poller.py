@@ -121,6 +121,22 @@ class TestWhenItLooks:
         expected = [0, 1, 45.5, 67.75, 78.875]
         assert expected == pytest.approx([call.at for call in it.source.calls], abs=0.2)
 
+    async def test_a_volume_that_begins_to_steer_client_quotas_is_read_soon(self) -> None:
+        """Not only after the poll that was planned before."""
+        it = rig(idle, Timing(MINUTE_S, 1.0))
+
+        async def steer() -> None:
+            await asyncio.sleep(70.0)
+            it.board.readers.steering = frozenset({1})
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(steer())
+            await run_for(90, it.poller.run())
+        calls = [call.at for call in it.source.calls]
+        assert [0, 1, 61] == calls[:3]
+        assert 77 >= calls[3]
+        assert [5, 5] == [after - before for before, after in pairwise(calls[3:])]
+
     async def test_failed_polls_come_again_after_the_minimum_doubled_each_time(self) -> None:
         """A sidecar that can't see polls again soon, but not for ever at the minimum."""
         it = rig(refused, Timing(10.0, 1.0))

@@ -400,6 +400,8 @@ def test_client_quotas_throttle_only_what_is_lowered() -> None:
     early = head(full[:1], counts=replace(two, near=near))
     assert f"2 produce quotas are lowered before the limit is reached: {near}." == early.sentence
     assert "Slowed" == early.word
+    slowed = head([], counts=replace(two, near=near), fallback=0.5)
+    assert slowed.sentence.endswith(f" Some are lower, so that no limit is reached: {near}.")
 
 
 def test_quotas_that_a_budget_lowers_are_no_throttle_for_all() -> None:

@@ -46,6 +46,18 @@ def test_a_copied_file_counts_less_over_a_minute() -> None:
     assert {1: pytest.approx(1_000.0 / 6, rel=0.1)} == rates.lasting(128.0)
 
 
+def test_a_burst_before_a_broker_was_lost_does_not_go_on() -> None:
+    """100 bytes/s for 5 s, and then no reading: its rate over a minute counts from 20 s on."""
+    remember, rates = remembering(DECIDER), FillRates()
+    observed = []
+    for at in (5.0 * number for number in range(14)):
+        left = {"/d": 10**6 - 100 * max(0, int(at) - 60)}
+        observed.append(whole(at, [reading(1, at, left, total=10**6)]))
+        rates.note(remember(*observed), at)
+    assert 100.0 == rates.of((1, "/d"), SLOW_S)
+    assert 500.0 / 60 == pytest.approx(rates.of((1, "/d"), SLOW_S + 1), rel=0.1)
+
+
 def test_the_highest_rate_of_a_broker_counts_for_a_quarter_of_an_hour() -> None:
     """That of all its volumes together, also after the broker has left."""
     remember, rates = remembering(DECIDER), FillRates()
