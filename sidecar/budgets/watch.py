@@ -1,13 +1,18 @@
 """Reads the sizes of topics, and publishes the throttles of owners past their storage budgets.
 
 Every broker is read once a minute, as for the growth of volumes: ``VolumeContents`` sends one
-request for both. An owner that may reach its soft or hard bytes sooner is read again after half of
-that time, at most every ``storage_check_interval_minimum``. These requests have only the owner's
-partitions, so a topic that is new counts from the next minute on. A sidecar that follows observers
-asks one of them for its throttles instead.
+request for both, to one broker at a time. A round is over when every active broker has answered, or
+has failed to, since the round before, and ``ROUND_S`` after that at the latest. A broker that did
+not answer in a round keeps its last sizes for the validity. After that, it is missing.
+
+An owner that may reach its soft or hard bytes sooner is read again after half of that time, at most
+every ``storage_check_interval_minimum``. These requests have only the owner's partitions, so a
+topic that is new counts from the next minute on. A sidecar that follows observers asks one of them
+for its throttles instead.
 
 Example: of 1,000 owners, one is past its soft bytes. Each broker has one request a minute for all
-topics, and one a second or less for that owner's partitions.
+topics, and one a second or less for that owner's partitions. If 10 brokers hang, each for 10 s,
+reading all brokers takes more than 100 s, and rounds are over after 70 s.
 """
 
 import asyncio
@@ -45,8 +50,8 @@ NAME: Final = "budgets"
 LOOK_S: Final = 0.25
 """How often the watch checks for due readings."""
 
-_ROUND_S: Final = 10.0
-"""How long the reading of a minute waits for the brokers that answer last."""
+ROUND_S: Final = FAR_S + 10.0
+"""How long a round lasts at most: the time between two readings of a broker, and 10 s."""
 
 _THREADS: Final = OwnThreads("storage budgets")
 _DOES: Final = {
@@ -89,11 +94,14 @@ class BudgetWatch:
     usages: Mapping[str, Usage] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
     _kept: Mapping[str, Sequence[str]] = field(default_factory=dict, init=False)
-    _resumed: dict[str, BudgetThrottle] = field(default_factory=dict, init=False)
+    # What applied when this sidecar began to ask brokers: of an earlier run, or of an observer.
+    _resumed: Mapping[str, BudgetThrottle] = field(default_factory=dict, init=False)
     _sizes: TopicSizes = field(default_factory=TopicSizes, init=False)
     _taken: dict[int, float] = field(default_factory=dict, init=False)
+    # The brokers that have answered in this round, and when it is over at the latest.
+    _answered: set[int] = field(default_factory=set, init=False)
+    _ends_at: float | None = field(default=None, init=False)
     _followed_at: float = field(default=float("-inf"), init=False)
-    _is_folded: bool = field(default=True, init=False)
     _is_changed: bool = field(default=False, init=False)
 
     def resume(self) -> None:
@@ -102,14 +110,14 @@ class BudgetWatch:
         Otherwise each restart would let an owner write for some seconds.
         """
         record = restored(self.board.snapshot.memory, NAME, _PausedRecord)
-        owners = {each.owner: each.principals for each in self.owners.budgets}
+        principals = self._principals()
         paused = {} if record is None else record.paused
         self._kept = paused
         now = self.board.now()
-        self._resumed = found = {
-            owner: BudgetThrottle(0.0, tuple(topics), now, owners[owner])
+        found = {
+            owner: BudgetThrottle(0.0, tuple(topics), now, principals[owner])
             for owner, topics in paused.items()
-            if owner in owners
+            if owner in principals
         }
         if found:
             self.board.update(lambda memory: replace(memory, budgets=found))
@@ -133,21 +141,30 @@ class BudgetWatch:
                 self._followed_at = now
                 await self._follow(now)
             return
+        if self._ends_at is None:
+            self._ends_at = now + ROUND_S
+            # What the first brokers have of an owner is not all, and would release it.
+            self._resumed = self.board.snapshot.memory.budgets
         active = sorted(self.board.snapshot.memory.active)
         known = {broker_id: self.contents.request(broker_id) for broker_id in active}
         new = {
             broker_id: each
             for broker_id, each in known.items()
-            if each is not None and each.answered_at > self._taken.get(broker_id, float("-inf"))
+            # An older answer, which others have requested, is about to be renewed.
+            if each is not None and each.answered_at > self._taken.get(broker_id, now - FAR_S)
         }
         if new:
             await _THREADS.call(self._take_all, new)
             self._taken |= {broker_id: each.answered_at for broker_id, each in new.items()}
-            self._is_folded = False
+            self._answered |= new.keys()
         # One sum for all brokers of a minute: sums in between would look like growth.
-        is_over = not self._is_folded and self._is_round_over(known, now)
+        is_over = bool(self._answered) and (
+            self._answered.issuperset(active) or now >= self._ends_at
+        )
+        if is_over:
+            self._answered, self._ends_at = set(), now + ROUND_S
         if is_over or (self._is_changed and self.usages):
-            self._is_folded, self._is_changed = self._is_folded or is_over, False
+            self._is_changed = False
             await self._fold(now, None)
             return
         if near := self._near(now):
@@ -160,18 +177,19 @@ class BudgetWatch:
     async def _follow(self, now: float) -> None:
         found = await self.follow(now)
         # What this sidecar knew as an observer is soon old.
-        self.usages = {}
+        self.usages, self._taken, self._answered, self._ends_at = {}, {}, set(), None
         if found is not None:
-            self._publish(found)
+            # The observer's answer has no principals.
+            principals = self._principals()
+            self._publish(
+                {
+                    owner: replace(each, principals=principals.get(owner, ()))
+                    for owner, each in found.items()
+                }
+            )
 
-    def _is_round_over(self, known: Mapping[int, Contents | None], now: float) -> bool:
-        newest = max(self._taken.values(), default=now)
-        late = [
-            broker_id
-            for broker_id, each in known.items()
-            if each is None or each.answered_at < newest - FAR_S / 2
-        ]
-        return bool(known) and (not late or now >= newest + _ROUND_S)
+    def _principals(self) -> dict[str, tuple[str, ...]]:
+        return {each.owner: each.principals for each in self.owners.budgets}
 
     def _near(self, now: float) -> list[Usage]:
         """The owners to read now, in between the readings of all topics."""
@@ -214,7 +232,11 @@ class BudgetWatch:
             and self.usages[owner].unseen
             and is_valid(each.at, self.rules.validity_s, now)
         }
-        found |= self._resumed
+        found |= {
+            owner: each
+            for owner, each in self._resumed.items()
+            if owner not in found or each.factor < found[owner].factor
+        }
         if left_out and left_out != self.left_out:
             _log.warning("too many topics: brokers do not throttle %s", ", ".join(left_out))
         self.left_out = left_out

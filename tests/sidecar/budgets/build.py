@@ -22,7 +22,11 @@ BUDGETS = (
 
 
 class Scene:
-    """Brokers 1 and 2 with one partition of each owner, and what was asked of them."""
+    """Brokers 1 and 2 with one partition of each owner, and what was asked of them.
+
+    A silent broker fails at once, and a hung one does not answer. ``read_s`` is how long a broker
+    takes to answer a request for all topics.
+    """
 
     def __init__(self, retained: Mapping[str, object] | None = None) -> None:
         self.clock = FakeClock()
@@ -31,6 +35,8 @@ class Scene:
             self.board.retain(capability, part)
         self.sizes: dict[int, dict[str, int]] = {1: {"etl.a": 10 * MB}, 2: {"clicks": 10 * MB}}
         self.silent: set[int] = set()
+        self.hung: set[int] = set()
+        self.read_s = 0.0
         self.asked: list[tuple[int, tuple[str, ...]]] = []
         self.contents = VolumeContents(self._whole, self.clock)
         rules = BudgetRules(SlopeRules(MinAvailableBytes(1)), 300.0, is_enforced=True)
@@ -52,6 +58,9 @@ class Scene:
 
     async def _whole(self, broker_id: int) -> ContentsResult:
         self.asked.append((broker_id, ()))
+        if broker_id in self.hung:
+            await asyncio.Event().wait()
+        self.clock.now += self.read_s
         return TIMED_OUT if broker_id in self.silent else self._log_dir(broker_id)
 
     def _log_dir(self, broker_id: int) -> ContentsResult:

@@ -1,12 +1,15 @@
 """The watch of storage budgets reads what is due, and publishes throttles of owners."""
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
 from sidecar.budgets.followers import Factors
-from sidecar.throttle.budgets import Budget
+from sidecar.throttle.budgets import Budget, sentence
+from sidecar.throttle.memory import BudgetThrottle
 from tests.sidecar.api.build import FakeSidecar
-from tests.sidecar.budgets.build import Scene
+from tests.sidecar.budgets.build import BUDGETS, Scene
 from tests.sidecar.growth.build import MB
 
 
@@ -49,6 +52,45 @@ async def test_a_silent_broker_keeps_its_owner_paused_for_the_validity(scene: Sc
     await scene.at(361.0)
     assert {} == scene.throttled()
     assert (1,) == scene.watch.usages["etl"].unseen
+
+
+async def test_slow_brokers_are_read_one_after_the_other(scene: Scene) -> None:
+    """A round of 80 s is over too, also if it begins to be slow; so a silent broker is named."""
+    scene.read_s = 40.0
+    await scene.at(0.0)
+    assert {"etl", "web"} == scene.watch.usages.keys()
+    scene.sizes[2]["clicks"] = 200 * MB
+    await scene.at(300.0)
+    assert {"web": 0.0} == scene.throttled()
+    scene.silent = {1}
+    for now in (600.0, 900.0):
+        await scene.at(now)
+    assert [(1,), (1,)] == [each.unseen for each in scene.watch.usages.values()]
+    assert {"web": 0.0} == scene.throttled()
+
+
+async def test_a_broker_that_hangs_does_not_hold_up_the_others(scene: Scene) -> None:
+    """It is missing until it is read: what the others have is the least."""
+    scene.sizes[1]["etl.a"] = 200 * MB
+    scene.hung = {2}
+    for now in (0.0, 69.0):
+        await scene.at(now)
+    assert {} == scene.watch.usages, "broker 2 may still answer"
+    await scene.at(70.0)
+    assert {"etl": 0.0} == scene.throttled()
+    assert ("at least 0 % of 200.0 MB", (2,)) == (
+        sentence(scene.watch.usages["web"]),
+        scene.watch.usages["web"].unseen,
+    )
+    scene.hung = set()
+    await scene.at(130.0)
+    assert [(), ()] == [each.unseen for each in scene.watch.usages.values()]
+    scene.hung = {2}
+    scene.sizes[1]["etl.a"] = 10 * MB
+    await scene.at(190.0)
+    assert {} == scene.throttled()
+    await scene.at(431.0)
+    assert [(2,), (2,)] == [each.unseen for each in scene.watch.usages.values()]
 
 
 async def test_changed_budgets_apply_at_once(scene: Scene) -> None:
@@ -112,6 +154,39 @@ async def test_a_follower_takes_the_throttles_of_an_observer(scene: Scene) -> No
     follower.observed = {}
     await follower.at(305.0)
     assert {} == follower.throttled()
+
+
+async def test_a_follower_that_becomes_an_observer_releases_nobody(scene: Scene) -> None:
+    """Before all brokers were read, or the validity is over; what some brokers have is not all."""
+    scene.watch.change([replace(each, principals=(each.owner,)) for each in BUDGETS])
+    scene.is_observer = False
+    scene.observed = {
+        "etl": BudgetThrottle(0.0, ("etl.a",), 0.0),
+        "web": BudgetThrottle(0.5, ("clicks",), 0.0),
+    }
+    scene.sizes[2]["clicks"] = 200 * MB
+    for now, factor in ((0.0, 0.5), (10.0, 0.0), (300.0, 0.0)):
+        await scene.at(now)
+        assert {"etl": 0.0, "web": factor} == scene.throttled()
+        budgets = scene.board.snapshot.decision.budgets
+        named = {owner: each.principals for owner, each in budgets.items()}
+        assert {"etl": ("etl",), "web": ("web",)} == named
+        scene.is_observer, scene.silent = True, {1}
+    await scene.at(301.0)
+    assert {"web": 0.0} == scene.throttled()
+
+
+async def test_a_new_observer_releases_owners_that_have_less(scene: Scene) -> None:
+    """Once all brokers were read."""
+    scene.is_observer = False
+    scene.observed = {"etl": BudgetThrottle(0.0, ("etl.a",), 0.0)}
+    await scene.at(0.0)
+    scene.is_observer, scene.hung = True, {2}
+    await scene.at(10.0)
+    assert {"etl": 0.0} == scene.throttled()
+    scene.hung = set()
+    await scene.at(70.0)
+    assert {} == scene.throttled()
 
 
 async def test_a_throttle_ends_with_the_validity(scene: Scene) -> None:
