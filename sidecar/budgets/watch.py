@@ -216,7 +216,10 @@ class BudgetWatch:
         for broker_id, contents in new.items():
             if not isinstance(contents.result, Failure):
                 log_dirs = (each.packed for each in contents.result.values())
-                self._sizes.take(broker_id, broker_topics(contents.answered_at, log_dirs))
+                # The splits of all volumes are by one placement.
+                placed = (each.placement.arriving for each in contents.splits.values())
+                reading = broker_topics(contents.answered_at, log_dirs, next(placed, None))
+                self._sizes.take(broker_id, reading)
 
     async def _fold(self, now: float, read: frozenset[str] | None) -> None:
         memory = self.board.snapshot.memory

@@ -284,8 +284,8 @@ def _brake(budget: Budget, used_bytes: int, fill: Fill, slope: Slope) -> float:
 def throttles(usages: Iterable[Usage]) -> tuple[dict[str, BudgetThrottle], tuple[str, ...]]:
     """The throttles of owners past their soft bytes, and the owners that had to be left out.
 
-    Owners are left out if the names of all throttled topics are too long together, those that use
-    the smallest part of their budget first.
+    The names of all throttled topics have ``MOST_CHARACTERS`` together. Owners that use the largest
+    part of their budget come first, and those whose names do not fit beside them are left out.
     """
     found: dict[str, BudgetThrottle] = {}
     left_out: list[str] = []
@@ -293,10 +293,11 @@ def throttles(usages: Iterable[Usage]) -> tuple[dict[str, BudgetThrottle], tuple
     for usage in sorted(usages, key=lambda each: (-each.ratio, each.budget.owner)):
         if usage.factor == 1.0 or not usage.topics:
             continue
-        characters += sum(map(len, usage.topics))
-        if characters > MOST_CHARACTERS:
+        wanted = sum(map(len, usage.topics))
+        if characters + wanted > MOST_CHARACTERS:
             left_out.append(usage.budget.owner)
         else:
+            characters += wanted
             topics = tuple(sorted(usage.topics))
             principals = usage.budget.principals
             found[usage.budget.owner] = BudgetThrottle(usage.factor, topics, usage.at, principals)

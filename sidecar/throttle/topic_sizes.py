@@ -2,26 +2,31 @@
 
 A size has two forms: the bytes of all replicas, and the bytes of each partition counted once, by
 its largest replica. A copy that a log-dir move makes is left out, because an operator made it and
-not a client. A reading of a broker counts for the validity. After that the broker is not seen, and
-sums without it are the least that topics can have.
+not a client. For the same reason, a partition counts during a reassignment by its largest replicas,
+as many as it will have. A reading of a broker counts for the validity. After that the broker is not
+seen, and sums without it are the least that topics can have.
 
 Sums are kept for each topic, and only topics whose partitions have changed are added up again. So
 the cost of a reading grows with what was written, not with what there is.
 
 Example: partition 0 of "orders" has 100 bytes on broker 1 and 90 on broker 2, whose replica is
-behind: 190 bytes in all replicas, and 100 counted once.
+behind: 190 bytes in all replicas, and 100 counted once. A reassignment from broker 2 to 3 has
+copied 80 bytes: these are still 190 bytes in all replicas.
 """
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from sidecar.throttle.growth import Replicas
+from sidecar.throttle.growth import Partition, Replicas
 from sidecar.throttle.validity import is_valid
 
 Partitions = Mapping[int, int]
 """Index -> size, bytes."""
+
+Arriving = Mapping[Partition, tuple[int, ...]]
+"""The partitions that a reassignment adds to a broker, each with the brokers that it will have."""
 
 
 class TopicSize(NamedTuple):
@@ -29,7 +34,7 @@ class TopicSize(NamedTuple):
 
     Attributes:
         once: each partition counted once.
-        replicas: all replicas.
+        replicas: all replicas; during a reassignment the largest, as many as it will have.
     """
 
     once: int
@@ -43,20 +48,30 @@ class BrokerTopics:
     Attributes:
         read_at: when the broker was asked, steady seconds.
         topics: topic -> its partitions there.
+        arriving: those that a reassignment adds.
     """
 
     read_at: float
     topics: dict[str, Partitions]
+    arriving: Arriving = field(default_factory=dict)
 
 
-def broker_topics(read_at: float, log_dirs: Iterable[Replicas]) -> BrokerTopics:
-    """Put the log dirs of a broker together, without the copies of log-dir moves."""
+def broker_topics(
+    read_at: float, log_dirs: Iterable[Replicas], arriving: Arriving | None = None
+) -> BrokerTopics:
+    """Put the log dirs of a broker together, without the copies of log-dir moves.
+
+    Args:
+        read_at: when the broker was asked, steady seconds.
+        log_dirs: the partitions of each log dir.
+        arriving: those that a reassignment adds; None if that is not known.
+    """
     topics: dict[str, Partitions] = {}
     for replicas in log_dirs:
         for topic, partitions in replicas.items():
             sizes = {index: size_bytes for index, size_bytes, is_copy in partitions if not is_copy}
             topics[topic] = {**topics[topic], **sizes} if topic in topics else sizes
-    return BrokerTopics(read_at, topics)
+    return BrokerTopics(read_at, topics, arriving or {})
 
 
 class TopicSizes:
@@ -113,17 +128,19 @@ class TopicSizes:
         return sorted(set(brokers) - self._brokers.keys())
 
     def _replace(self, broker_id: int, reading: BrokerTopics | None) -> None:
-        before = self._brokers.pop(broker_id, None)
-        old: Mapping[str, Partitions] = {} if before is None else before.topics
-        new: Mapping[str, Partitions] = {} if reading is None else reading.topics
+        nothing = BrokerTopics(0.0, {})
+        old, new = self._brokers.pop(broker_id, nothing), reading or nothing
         if reading is not None:
             self._brokers[broker_id] = reading
-        for topic in old.keys() | new.keys():
-            if old.get(topic) != new.get(topic):
+        changed = old.arriving.items() ^ new.arriving.items()
+        moved = {topic for (topic, _), _ in changed}
+        for topic in old.topics.keys() | new.topics.keys():
+            if topic in moved or old.topics.get(topic) != new.topics.get(topic):
                 self._add_up(topic)
 
     def _add_up(self, topic: str) -> None:
         largest: dict[int, int] = defaultdict(int)
+        most: dict[int, int] = {}
         total = 0
         found = False
         for reading in self._brokers.values():
@@ -132,7 +149,20 @@ class TopicSizes:
                 for index, size_bytes in partitions.items():
                     total += size_bytes
                     largest[index] = max(largest[index], size_bytes)
+                if reading.arriving:
+                    most |= {
+                        index: len(brokers)
+                        for index in partitions
+                        if (brokers := reading.arriving.get((topic, index)))
+                    }
+        for index, count in most.items():
+            total -= sum(self._replicas(topic, index)[:-count])
         if found:
             self._sizes[topic] = TopicSize(sum(largest.values()), total)
         else:
             self._sizes.pop(topic, None)
+
+    def _replicas(self, topic: str, index: int) -> list[int]:
+        """The sizes of a partition's replicas, the smallest first."""
+        known = (reading.topics.get(topic, {}) for reading in self._brokers.values())
+        return sorted(partitions[index] for partitions in known if index in partitions)

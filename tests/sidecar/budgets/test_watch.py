@@ -7,6 +7,7 @@ import pytest
 
 from sidecar.budgets.followers import Factors
 from sidecar.throttle.budgets import Budget, sentence
+from sidecar.throttle.growth import Placement
 from sidecar.throttle.memory import BudgetThrottle
 from tests.sidecar.api.build import FakeSidecar
 from tests.sidecar.budgets.build import BUDGETS, Scene
@@ -91,6 +92,23 @@ async def test_a_broker_that_hangs_does_not_hold_up_the_others(scene: Scene) -> 
     assert {} == scene.throttled()
     await scene.at(431.0)
     assert [(2,), (2,)] == [each.unseen for each in scene.watch.usages.values()]
+
+
+async def test_a_reassignment_pauses_nobody(scene: Scene) -> None:
+    """Each replica counts, and one moves from broker 1 to 2, which reports that it arrives."""
+    moving = {("etl.a", 0): (2,)}
+
+    async def place(broker_id: int, _: object) -> Placement:
+        return Placement(arriving=dict(moving) if broker_id == 2 else {})
+
+    scene.contents.place = place
+    scene.watch.change([replace(BUDGETS[0], counts_replicas=True)])
+    scene.sizes = {1: {"etl.a": 120 * MB}, 2: {"etl.a": 110 * MB}}
+    await scene.at(0.0)
+    assert 120 * MB == scene.watch.usages["etl"].used_bytes
+    moving.clear()
+    await scene.at(60.0)
+    assert 230 * MB == scene.watch.usages["etl"].used_bytes
 
 
 async def test_changed_budgets_apply_at_once(scene: Scene) -> None:

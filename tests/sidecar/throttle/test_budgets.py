@@ -58,6 +58,37 @@ def test_a_partition_counts_once_or_with_each_replica() -> None:
     assert {"a": TopicSize(145, 235), "b": TopicSize(7, 7)} == sizes.sizes
 
 
+def test_a_reassignment_counts_no_partition_more_often_than_it_has_replicas() -> None:
+    """Three replicas move from brokers 1, 2 and 3 to 4, 5 and 6, until the old ones are deleted."""
+    sizes = TopicSizes()
+    old = {"a": [(0, 60, False), (1, 5, False)]}
+    arriving = {("a", 0): (4, 5, 6)}
+    for broker_id in (1, 2, 3):
+        sizes.take(broker_id, broker_topics(0.0, [old]))
+    for broker_id in (4, 5, 6):
+        sizes.take(broker_id, broker_topics(0.0, [{"a": [(0, 59, False)]}], arriving))
+    assert {"a": TopicSize(65, 195)} == sizes.sizes
+    for broker_id in (1, 2, 3):
+        sizes.take(broker_id, BrokerTopics(9.0, {"a": {1: 5}}), {"a"})
+    assert {"a": TopicSize(64, 192)} == sizes.sizes, "a reading of some topics knows no moves"
+    for broker_id in (4, 5, 6):
+        sizes.take(broker_id, broker_topics(60.0, [{"a": [(0, 59, False)]}]))
+    assert {"a": TopicSize(64, 192)} == sizes.sizes
+
+
+def test_what_a_reassignment_adds_counts_as_far_as_it_stays() -> None:
+    """A second replica is added; and what was added counts once more when the move is over."""
+    sizes = TopicSizes()
+    sizes.take(1, broker_topics(0.0, [{"a": [(0, 60, False)]}]))
+    two = [{"a": [(0, 20, False)]}]
+    sizes.take(2, broker_topics(0.0, two, {("a", 0): (1, 2)}))
+    assert 80 == sizes.sizes["a"].replicas
+    sizes.take(2, broker_topics(60.0, two, {("a", 0): (2,)}))
+    assert 60 == sizes.sizes["a"].replicas
+    sizes.take(2, broker_topics(120.0, two))
+    assert 80 == sizes.sizes["a"].replicas
+
+
 def test_a_reading_of_some_topics_changes_only_these() -> None:
     """One of them is gone; and a broker that was never read whole stays unknown."""
     sizes = TopicSizes()
@@ -201,3 +232,15 @@ def test_the_fullest_owners_are_throttled_if_there_are_too_many_topics() -> None
     throttled, left_out = throttles(found.values())
     assert (["o0", "o1"], ("o2",)) == (list(throttled), left_out)
     assert (0.0, 5.0) == (throttled["o0"].factor, throttled["o0"].at)
+
+
+def test_an_owner_that_is_left_out_takes_no_place_from_others() -> None:
+    """Its own topics are too many; those of emptier owners still fit."""
+    found: dict[str, Usage] = {}
+    for owner, used, characters in (("huge", 250, MOST_CHARACTERS + 1), ("web", 210, 9)):
+        topic = owner + "x" * (characters - len(owner))
+        budget = Budget(owner, 200, 160, topics=frozenset({topic}))
+        seen = Seen({topic: TopicSize(used, 0)}, (), 5.0)
+        found |= next_usages(Owners([budget]), {}, seen, RULES)
+    throttled, left_out = throttles(found.values())
+    assert (["web"], ("huge",)) == (list(throttled), left_out)
