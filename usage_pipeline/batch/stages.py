@@ -10,6 +10,7 @@ Example: with logs of 21 November, ``usage`` replaces that day in gold_usage_1s.
 20 November if a line of 00:00:00.020 was charged at 23:59:59.990.
 """
 
+from calendar import monthrange
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, date, timedelta
@@ -30,7 +31,7 @@ from usage_pipeline.replay.peaks import peaks
 from usage_pipeline.replay.replay_table import Candidates, replay
 from usage_pipeline.replay.scenarios import IN_FORCE
 from usage_pipeline.silver.requests import Requests
-from usage_pipeline.tables.days import asked_days, last_days, no_requests
+from usage_pipeline.tables.days import asked_days, last_days, newest_day, no_requests
 from usage_pipeline.tables.schemas import (
     DIM_TOPIC,
     GOLD_COST,
@@ -201,17 +202,20 @@ def _costs(run: Run) -> None:
 
 
 def _billed_days(run: Run, billing: Billing) -> Sequence[date]:
-    """Return the days with usage or a snapshot; with bills, also the days between and around.
+    """Return the days with usage or a snapshot; with bills, all days of their months until today.
 
-    A bill covers all days of its month, so days without usage have a part of it too.
+    A bill covers all days of its month, so days without usage have a part of it too. ``since`` and
+    ``until`` limit the days of both.
     """
-    since, until = run.options.since, run.options.until
+    since, until, today = run.options.since, run.options.until, run.options.now.date()
     days = asked_days(sorted({*run.store.days_of(GOLD_USAGE_1S), *billing.snapshots}), since, until)
     if not days or not billing.rates.bills:
         return days
-    first = days[0] if since is None else since.date()
-    last = days[-1] if until is None else (until - timedelta(microseconds=1)).date()
-    last = min(last, max(days[-1], run.options.now.date()))
+    newest = newest_day(days, today)
+    end = newest.replace(day=monthrange(newest.year, newest.month)[1])
+    first = days[0].replace(day=1) if since is None else since.date()
+    last = end if until is None else (until - timedelta(microseconds=1)).date()
+    last = min(last, max(newest, today))
     return [first + timedelta(days=after) for after in range((last - first).days + 1)]
 
 

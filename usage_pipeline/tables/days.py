@@ -4,7 +4,7 @@ Example: since 2026-11-20T23:00 and until 2026-11-21 request 20 November, althou
 it. 21 November is excluded, because the bound is exclusive.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, date, datetime
 
 
@@ -20,6 +20,18 @@ def no_requests(days: Sequence[date]) -> str:
         "there are no requests in the tables;"
         " create them with `throttle-sidecar pipeline silver --request-logs PATH`"
     )
+
+
+def newest_day(days: Collection[date], today: date) -> date:
+    """Return the newest day that is not after today, because a broker's clock may be ahead.
+
+    If all days are after today, the clock of this machine is behind, and the newest day counts.
+
+    Args:
+        days: at least one day.
+        today: the day of the run, UTC.
+    """
+    return max((day for day in days if day <= today), default=max(days))
 
 
 def last_days(days: Iterable[date], last: date, most: float) -> tuple[date, ...]:

@@ -45,14 +45,15 @@ def charged(
     out: Path,
     bills: dict[str, Decimal],
     kind: Kind = Kind.PRODUCED,
-    **options: datetime,
+    now: datetime = NOW,
+    **options: datetime | None,
 ) -> Outcome:
     billing = Billing(
         Rates("EUR", {kind: Decimal("0.10")}, bills),
         OWNERS,
         {date(2026, 12, 9): Snapshot({}, True)},
     )
-    asked = Options(NOW, billing=billing, **options)  # type: ignore[arg-type]  # times alone
+    asked = Options(now, billing=billing, **options)  # type: ignore[arg-type]  # times alone
     return run(spark, str(out), Inputs(), asked, stages=[Stage.COSTS])
 
 
@@ -81,6 +82,22 @@ def test_a_bill_covers_the_days_without_usage(spark: SparkSession, tmp_path: Pat
     assert {"gold_cost": 8} == outcome.rows
     outcome = charged(spark, tmp_path, bills, since=since, until=datetime(2026, 11, 20, tzinfo=UTC))
     assert (date(2026, 11, 19),) == outcome.days
+
+
+def test_without_a_range_a_month_adds_up_to_its_bill(spark: SparkSession, tmp_path: Path) -> None:
+    """Days without usage belong to nobody, also those before the first usage and after the last.
+
+    Days to come are not billed yet, although there is a snapshot of one.
+    """
+    used(tmp_path, 3, 5)
+    bills = {"2026-11": Decimal("300.03")}
+    later = datetime(2026, 12, 2, tzinfo=UTC)
+    for until in (datetime(2026, 12, 1, tzinfo=UTC), None):
+        outcome = charged(spark, tmp_path, bills, now=later, until=until)
+        assert (date(2026, 11, 1), date(2026, 11, 30)) == (outcome.days[0], outcome.days[-1])
+        assert bills["2026-11"] == sum(cost.cost for cost in outcome.costs if cost.cost is not None)
+    outcome = charged(spark, tmp_path, bills, since=datetime(2026, 11, 2, tzinfo=UTC))
+    assert (date(2026, 11, 2), NOW.date()) == (outcome.days[0], outcome.days[-1])
 
 
 def test_prices_make_the_bill_of_the_days_with_usage(spark: SparkSession, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from usage_pipeline.tables.days import asked_days, no_requests
+from usage_pipeline.tables.days import asked_days, newest_day, no_requests
 
 DAYS = tuple(date(2026, 11, day) for day in (19, 20, 21))
 
@@ -24,6 +24,12 @@ def test_a_day_is_asked_for_wholly_or_in_part(
 ) -> None:
     """The later bound is not included."""
     assert found == tuple(day.day for day in asked_days(DAYS, since, until))
+
+
+@pytest.mark.parametrize(("today", "newest"), [(18, 21), (19, 19), (20, 20), (22, 21)])
+def test_a_clock_that_is_ahead_makes_no_newest_day(today: int, newest: int) -> None:
+    """If all days are after today, the clock of this machine is behind."""
+    assert newest == newest_day(DAYS, date(2026, 11, today)).day
 
 
 def test_no_day_is_refused_with_those_that_there_are() -> None:
