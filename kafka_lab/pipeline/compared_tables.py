@@ -73,7 +73,8 @@ def compared(rounds: Sequence[Round], out: Path, log: Path) -> tuple[list[Check]
         ]
     finally:
         spark.stop()
-    page = report(read_tables(pinned(Folder.parse(_out(once)))), datetime.now(UTC))
+    now = datetime.now(UTC)
+    page = report(read_tables(pinned(Folder.parse(_out(once))), now.date()), now)
     (out / "report.html").write_text(page, encoding="utf-8")
     return checks, advice
 

@@ -60,7 +60,8 @@ class Options:
         now: when the run began, UTC.
         cluster: the cluster to run for; None for all in the inputs or the tables.
         has_plan: whether the recommendations become a plan, which applies to one cluster.
-        as_of: when forecasts begin, UTC; None for the time of the newest reading.
+        as_of: when forecasts begin, UTC; None for the time of the newest reading
+            until ``now``.
         since: requests answered earlier are not read, UTC; None for no lower bound.
         until: requests answered then or later are not read, UTC; None for no upper bound.
         allow_fewer: whether a day may be replaced by fewer requests than it has.

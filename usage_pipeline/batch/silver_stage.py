@@ -19,6 +19,7 @@ from usage_pipeline.silver.dim_topic import dim_topic
 from usage_pipeline.silver.quota_config import silver_quota_config, snapshot_rows
 from usage_pipeline.silver.request_writer import Span, write_requests
 from usage_pipeline.silver.volume_table import History, one_per_slot
+from usage_pipeline.tables.days import newest_day
 from usage_pipeline.tables.parquet_files import Report, files_of
 from usage_pipeline.tables.schemas import (
     DIM_TOPIC,
@@ -52,7 +53,7 @@ def changes(run: Run) -> DataFrame:
 
     These requests are few, and the tables made from them need every day. So they have a table of
     their own, in which the run replaces its days. If the table does not exist, it is made from all
-    requests, and if a stream writes the requests, it continues from its newest day.
+    requests, and if a stream writes the requests, it continues from its newest day until today.
 
     Returns:
         Rows of SILVER_CHANGE.
@@ -63,8 +64,10 @@ def changes(run: Run) -> DataFrame:
         if not store.has(SILVER_CHANGE):
             days = store.days_of(SILVER_REQUEST)
         elif run.is_streamed:
-            known = store.days_of(SILVER_CHANGE)
-            days = [day for day in store.days_of(SILVER_REQUEST) if day >= max(known, default=day)]
+            days = store.days_of(SILVER_REQUEST)
+            if known := store.days_of(SILVER_CHANGE):
+                newest = newest_day(known, run.options.now.date())
+                days = [day for day in days if day >= newest]
         if days:
             store.write(SILVER_CHANGE, run.requests_of(days).of_admins(), days)
     return store.read(SILVER_CHANGE)

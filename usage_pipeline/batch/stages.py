@@ -13,7 +13,7 @@ Example: with logs of 21 November, ``usage`` replaces that day in gold_usage_1s.
 from calendar import monthrange
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import UTC, date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from typing import Final, TypedDict
 
@@ -163,20 +163,19 @@ def _read(run: Run, days: Sequence[date]) -> _Read:
 
 
 def _newest_days(run: Run, table: Table, most: float) -> tuple[date, ...]:
-    """Return the last days of a table, whichever days this run was asked for.
+    """Return the last days of a table until today, whichever days this run was asked for.
 
     The days that a run replaces must not choose the evidence: on a quiet day a small quota
     throttles nobody.
     """
     days = run.store.days_of(table)
-    return last_days(days, days[-1], most) if days else ()
+    return last_days(days, newest_day(days, run.options.now.date()), most) if days else ()
 
 
 def _forecast(run: Run) -> None:
     options, store = run.options, run.store
     days = store.days_of(SILVER_VOLUME)
-    newest = store.read(SILVER_VOLUME, days[-1:]).agg(sql.max(sql.unix_micros("observed_ts")))
-    as_of = options.as_of or time_of(newest.collect()[0][0])
+    as_of = options.as_of or _newest_reading(run, days)
     if as_of is None:
         raise InputsError(
             "the tables have no volume history:"
@@ -185,6 +184,19 @@ def _forecast(run: Run) -> None:
     of_history = last_days(days, as_of.astimezone(UTC).date(), options.forecasting.history_days + 1)
     volumes = store.read(SILVER_VOLUME, of_history)
     store.write(GOLD_DISK_FORECAST, disk_forecast(volumes, as_of, options.forecasting))
+
+
+def _newest_reading(run: Run, days: Sequence[date]) -> datetime | None:
+    """Return the time of the newest reading until now, because a sidecar's clock may be ahead."""
+    if not days:
+        return None
+    now = run.options.now
+    at_us = sql.unix_micros("observed_ts")
+    until_now = sql.when(sql.col("observed_ts") <= sql.lit(now), at_us)
+    newest = run.store.read(SILVER_VOLUME, [newest_day(days, now.date())]).agg(
+        sql.coalesce(sql.max(until_now), sql.max(at_us))
+    )
+    return time_of(newest.collect()[0][0])
 
 
 def _costs(run: Run) -> None:

@@ -398,7 +398,7 @@ def disk_options(function: Callable[..., _R]) -> Callable[..., _R]:
         click.option(
             "--as-of",
             type=UTC_TIME,
-            help="Start of the forecasts (UTC). Default: the newest reading.",
+            help="Start of the forecasts (UTC). Default: the newest reading until now.",
         ),
         shown(
             "--limit-bytes",

@@ -206,7 +206,7 @@ def write_report(out: str, page: Path | None = None, cluster: str | None = None)
         pages = dict.fromkeys(clusters, page)
     for each, path in pages.items():
         name = None if each == UNNAMED else each
-        write_file(path, report(read_tables(tables, each), now, name))
+        write_file(path, report(read_tables(tables, now.date(), each), now, name))
     if len(clusters) > 1:
         write_file(page, contents({each: path.name for each, path in pages.items()}, now))
     return page

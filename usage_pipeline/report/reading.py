@@ -12,7 +12,7 @@ Example: a day's gold_usage_1s of 40 tenants on 3 brokers, 10 million rows, beco
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import timedelta
+from datetime import date
 from functools import reduce
 from operator import and_, or_
 from typing import Final
@@ -25,6 +25,7 @@ from usage_pipeline.report.rows import ReportError, Row
 from usage_pipeline.report.times import bucket_s
 from usage_pipeline.tables.arrow import arrow_schema
 from usage_pipeline.tables.commits import Pinned
+from usage_pipeline.tables.days import last_days, newest_day
 from usage_pipeline.tables.schemas import (
     GOLD_COST,
     GOLD_DISK_FORECAST,
@@ -56,8 +57,10 @@ _AHEAD: Final = {"batch_readahead": 1, "fragment_readahead": 1}
 """Files are small, and Arrow keeps everything that it reads ahead in memory."""
 
 
-def read_tables(tables: Pinned, cluster: str = UNNAMED) -> dict[str, list[Row]]:
+def read_tables(tables: Pinned, today: date, cluster: str = UNNAMED) -> dict[str, list[Row]]:
     """Return a cluster's rows in each existing table, for ``report``.
+
+    Days after today (UTC) are left out, because a clock that was ahead must not hide the others.
 
     Raises:
         ReportError: there is no table, or a table can't be read.
@@ -66,7 +69,7 @@ def read_tables(tables: Pinned, cluster: str = UNNAMED) -> dict[str, list[Row]]:
     out = tables.folder
     try:
         rows = {
-            table.name: read(_dataset(tables, table, cluster, days))
+            table.name: read(_dataset(tables, table, cluster, days, today))
             for table, days, read in _READ
             if table.name in tables.versions
         }
@@ -79,7 +82,9 @@ def read_tables(tables: Pinned, cluster: str = UNNAMED) -> dict[str, list[Row]]:
     return rows
 
 
-def _dataset(tables: Pinned, table: Table, cluster: str, days: int | None) -> ds.Dataset:
+def _dataset(
+    tables: Pinned, table: Table, cluster: str, days: int | None, today: date
+) -> ds.Dataset:
     system, root = tables.folder.inner(table.name)
     schema = arrow_schema(table.stored)
     fields = [schema.field(name) for name in table.folders]
@@ -87,8 +92,9 @@ def _dataset(tables: Pinned, table: Table, cluster: str, days: int | None) -> ds
     files = [file for file in tables.files(table) if file.cluster == cluster]
     if days is not None and files:
         of_files = {file.path: day for file in files if (day := day_of(table, file)) is not None}
-        since = max(of_files.values()) - timedelta(days=days - 1)
-        files = [file for file in files if of_files[file.path] >= since]
+        days_of = set(of_files.values())
+        shown = set(last_days(days_of, newest_day(days_of, today), days - 1))
+        files = [file for file in files if of_files[file.path] in shown]
     return ds.dataset(
         [f"{root}/{file.path}" for file in files],
         schema=schema,

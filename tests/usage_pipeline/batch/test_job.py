@@ -45,6 +45,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 FEW = 4
 """Files of a day, and of a broker, that may be small."""
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
+NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 STAGES = (Stage.SILVER, Stage.USAGE)
 TABLES = (SILVER_REQUEST, SILVER_CHANGE, QUARANTINE, DIM_TOPIC, GOLD_USAGE_1S)
 
@@ -277,6 +278,29 @@ def test_of_a_year_of_tables_the_days_that_count_are_read(
     made(spark, out, logs, [Stage.FORECAST])
     [forecast] = stored(spark, out, GOLD_DISK_FORECAST)
     assert (4, date(2026, 11, 20)) == (forecast.available_bytes, forecast.dt)
+
+
+@pytest.mark.slow
+def test_a_clock_that_is_ahead_is_not_the_only_evidence(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Lines and readings of the future have rows, and the earlier ones still count."""
+    logs, out, history = tmp_path / "logs", tmp_path / "tables", tmp_path / "history"
+    log(logs, 1, *(metadata(f"{day} 10:00:00,000") for day in ("2026-11-20", "2027-05-01")))
+    volume = {"broker_id": 1, "log_dir": "/d", "total_bytes": 10, "available_bytes": 4}
+    history.mkdir()
+    for hour in ("2026-11-20T10", "2026-11-22T10", "2026-11-22T14", "2027-05-01T10"):
+        reading = {"time": f"{hour}:00:00Z", "origin": "a", "volumes": [volume], "offline": []}
+        name = f"volumes-a-{hour.replace('-', '')}.jsonl"
+        (history / name).write_text(json.dumps(reading) + "\n")
+    inputs, options = Inputs(RequestLogs(str(logs)), str(history)), Options(NOON, candidates=2)
+    stages = (*STAGES, Stage.REPLAY, Stage.RECOMMEND, Stage.FORECAST)
+    run(spark, str(out), inputs, options, stages=stages)
+    [advice] = stored(spark, out, GOLD_RECOMMENDATION)
+    assert (date(2026, 11, 20), 1) == (advice.dt, advice.events)
+    [forecast] = stored(spark, out, GOLD_DISK_FORECAST)
+    as_of = datetime(2026, 11, 22, 10, tzinfo=UTC).replace(tzinfo=None)
+    assert (as_of, 2) == (forecast.as_of, forecast.readings)
 
 
 @pytest.mark.slow

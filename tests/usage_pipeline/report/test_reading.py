@@ -20,6 +20,7 @@ from usage_pipeline.tables.schemas import (
 )
 
 START = datetime(2026, 1, 5, 23, 30, tzinfo=UTC)
+TODAY = date(2026, 1, 15)
 
 
 def tables_in(out: Path) -> Pinned:
@@ -52,7 +53,8 @@ def test_usage_is_summed_up(tmp_path: Path) -> None:
     """An hour over midnight is read as windows of 10 s; sums stay, one lower bound is enough."""
     write_usage(tmp_path, 3600)
     rows = sorted(
-        read_tables(tables_in(tmp_path))["gold_usage_1s"], key=lambda row: str(row["window_start"])
+        read_tables(tables_in(tmp_path), TODAY)["gold_usage_1s"],
+        key=lambda row: str(row["window_start"]),
     )
     assert 360 == len(rows)
     expected = {
@@ -76,11 +78,20 @@ def test_a_table_has_its_days(tmp_path: Path) -> None:
     day = date(2026, 1, 15)
     rows = [{"dt": day - timedelta(days=ago), "entity": str(ago)} for ago in (0, 6, 7)]
     committed(tmp_path, GOLD_RECOMMENDATION, *rows)
-    found = read_tables(tables_in(tmp_path))["gold_recommendation"]
+    found = read_tables(tables_in(tmp_path), TODAY)["gold_recommendation"]
     assert [(day - timedelta(days=6), "6"), (day, "0")] == sorted(
         (row["dt"], row["entity"]) for row in found
     )
     assert {None} == {row["quota"] for row in found}
+
+
+def test_a_clock_that_is_ahead_hides_no_day(tmp_path: Path) -> None:
+    """Days after today are left out, except if there are no others."""
+    for day in (START.date(), date(2026, 5, 1)):
+        committed(tmp_path, GOLD_RECOMMENDATION, {"dt": day, "entity": "alice"})
+    for today, expected in ((date(2026, 1, 8), START.date()), (date(2026, 1, 1), date(2026, 5, 1))):
+        found = read_tables(tables_in(tmp_path), today)["gold_recommendation"]
+        assert [expected] == [row["dt"] for row in found]
 
 
 def test_what_was_replaced_is_not_read(tmp_path: Path) -> None:
@@ -90,7 +101,7 @@ def test_what_was_replaced_is_not_read(tmp_path: Path) -> None:
         committed(tmp_path, GOLD_RECOMMENDATION, {"dt": day, "entity": run}, run=run)
     committed(tmp_path, GOLD_RECOMMENDATION, {"dt": day, "entity": "us"}, cluster="us")
     for cluster, expected in (("default", "second"), ("us", "us"), ("eu", None)):
-        found = read_tables(tables_in(tmp_path), cluster)["gold_recommendation"]
+        found = read_tables(tables_in(tmp_path), TODAY, cluster)["gold_recommendation"]
         assert ([] if expected is None else [expected]) == [row["entity"] for row in found]
 
 
@@ -122,7 +133,7 @@ def test_of_very_many_tenants_the_rest_are_one(
         for second in (0, 1)
     ]
     committed(tmp_path, GOLD_USAGE_1S, *rows)
-    found = read_tables(tables_in(tmp_path))["gold_usage_1s"]
+    found = read_tables(tables_in(tmp_path), TODAY)["gold_usage_1s"]
     sums = {(tenant(row), row["quota_type"]): row["amount"] for row in found if row["events"]}
     assert {
         ("ann", "produce"),
@@ -158,7 +169,7 @@ def test_the_page_says_how_many_tenants_have_no_name(tmp_path: Path) -> None:
         for quota_type, user, at in tenants
     ]
     committed(tmp_path, GOLD_USAGE_1S, *rows)
-    page = report(read_tables(tables_in(tmp_path)), START)
+    page = report(read_tables(tables_in(tmp_path), TODAY), START)
     note = page.partition('<div id="left-out">')[2].partition("</div>")[0]
     assert (
         "<li>Usage: 601 of 701 tenants, those that use or wait most; all are in gold_usage_1s.</li>"
@@ -210,7 +221,7 @@ def test_of_a_replay_the_busiest_and_the_longest_waits(
     }
     spread = [{**row, "algorithm": "burst-spreading", "throttle_ms_total": 10**6} for row in rows]
     committed(tmp_path, GOLD_REPLAY, *rows, *spread, nothing)
-    found = read_tables(tables_in(tmp_path))["gold_replay"]
+    found = read_tables(tables_in(tmp_path), TODAY)["gold_replay"]
     assert [
         ("a", "=1"),
         ("a", "=1"),
@@ -240,7 +251,7 @@ def test_of_a_volume_the_ends_of_each_time(tmp_path: Path, monkeypatch: pytest.M
         for at, available in enumerate((50, 20, None, 70, 40, 60))
     ]
     committed(tmp_path, SILVER_VOLUME, *rows)
-    found = read_tables(tables_in(tmp_path))["silver_volume"]
+    found = read_tables(tables_in(tmp_path), TODAY)["silver_volume"]
     assert [(1, 20), (1, 70), (2, 20), (2, 70)] == sorted(
         (row["broker"], row["available_bytes"]) for row in found
     )
@@ -254,16 +265,16 @@ def test_lines_that_cant_be_read_are_counted(
     line = {"src_file": "broker-1.log", "kind": "torn", "reason": "it is torn off"}
     committed(tmp_path, QUARANTINE, *[line] * 5, {**line, "kind": "long"})
     assert {("torn", 5), ("long", 1)} == {
-        (row["kind"], row["lines"]) for row in read_tables(tables_in(tmp_path))["quarantine"]
+        (row["kind"], row["lines"]) for row in read_tables(tables_in(tmp_path), TODAY)["quarantine"]
     }
 
 
 def test_no_tables_are_refused(tmp_path: Path) -> None:
     """The message has the command that makes tables; an empty table is accepted."""
     with pytest.raises(ReportError, match="pipeline run"):
-        read_tables(tables_in(tmp_path))
+        read_tables(tables_in(tmp_path), TODAY)
     committed(tmp_path, QUARANTINE)
-    assert {"quarantine": []} == read_tables(tables_in(tmp_path))
+    assert {"quarantine": []} == read_tables(tables_in(tmp_path), TODAY)
 
 
 def test_a_damaged_file_is_reported(tmp_path: Path) -> None:
@@ -272,4 +283,4 @@ def test_a_damaged_file_is_reported(tmp_path: Path) -> None:
     for file in (tmp_path / "gold_replay").rglob("*.parquet"):
         file.write_bytes(b"no Parquet at all")
     with pytest.raises(ReportError, match="can't be read"):
-        read_tables(tables_in(tmp_path))
+        read_tables(tables_in(tmp_path), TODAY)

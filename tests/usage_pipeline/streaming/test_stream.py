@@ -18,7 +18,7 @@ from tests.usage_pipeline.build import frame_of, rows_in, stored
 from tests.usage_pipeline.charged_lines import usage_of
 from tests.usage_pipeline.logs import lines, pack, write
 from tests.usage_pipeline.parsed_logs import quarantine_of, requests_of, silver_request
-from tests.usage_pipeline.small_logs import metadata
+from tests.usage_pipeline.small_logs import created, metadata
 from usage_pipeline.batch.job import run
 from usage_pipeline.batch.run import Inputs, Options, Snapshot
 from usage_pipeline.batch.stages import Stage
@@ -39,6 +39,7 @@ from usage_pipeline.tables import commits
 from usage_pipeline.tables.commits import pinned
 from usage_pipeline.tables.folder import Folder
 from usage_pipeline.tables.schemas import (
+    DIM_TOPIC,
     GOLD_RECOMMENDATION,
     GOLD_REPLAY,
     GOLD_USAGE_1S,
@@ -219,6 +220,20 @@ def test_batch_runs_continue_from_what_a_stream_wrote(spark: SparkSession, tmp_p
     for stages in ([Stage.USAGE], [Stage.SILVER]):
         with pytest.raises(OtherWriterError, match="pipeline stream"):
             run(spark, str(out), Inputs(RequestLogs(str(logs))), Options(NOW), stages=stages)
+
+
+@pytest.mark.slow
+def test_changes_are_read_although_a_clock_was_ahead(spark: SparkSession, tmp_path: Path) -> None:
+    """A run continues from the newest day of silver_change that is not in the future."""
+    logs, out = tmp_path / "logs", tmp_path / "tables"
+    settings = StreamSettings(str(out), f"{tmp_path}/checkpoint", until_read=True)
+    for name, days in (("a", ("2026-11-24", "2027-05-01")), ("b", ("2026-11-25",))):
+        texts = [created(f"{day} 00:00:00,000", day, 1) for day in days]
+        write(logs, 1, name, "".join(texts).encode())
+        streamed(spark, logs, settings, [SILVER_REQUEST])
+        run(spark, str(out), Inputs(quotas=Snapshot({}, NOW)), Options(NOW), stages=[Stage.SILVER])
+    topics = {row["topic"] for row in rows_in(out, DIM_TOPIC)}
+    assert {"2026-11-24", "2026-11-25", "2027-05-01"} == topics
 
 
 def test_only_the_tables_that_are_asked_for_are_written(
