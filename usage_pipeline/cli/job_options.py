@@ -336,7 +336,9 @@ def terms_options(function: Callable[..., _R]) -> Callable[..., _R]:
             1.0,
             "Percentage of charges, and of their amount, that the quota may throttle.",
         ),
-        shown("--longest-wait", Duration(), "30s", "Longest throttle time that it may cause."),
+        shown(
+            "--longest-wait", Duration(), "30s", "Longest throttle time, and wait of queued usage."
+        ),
         shown("--percentile", percent, 99.0, "Percentile of a tenant's rates below the quota."),
         shown("--margin", click.FloatRange(0), 15.0, "Percentage on top of that percentile."),
         shown(

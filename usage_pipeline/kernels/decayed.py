@@ -15,20 +15,20 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from usage_pipeline.kernels.delay import rates_within
 from usage_pipeline.kernels.packed import Usage, unpacked
 from usage_pipeline.kernels.values import Doubles, Longs
 from usage_pipeline.tables.arrow import schema_of
 
 RATES: Final = (
     "quota_type string, entity string, percentile_rate double, peak_seen double,"
-    " minute_rate double, events bigint, throttled bigint, hours array<int>, newest bigint,"
+    " delay_rates array<double>, events bigint, throttled bigint, hours array<int>, newest bigint,"
     " coverage double"
 )
 """The rows of ``Decayed``; hours since 1970."""
 
 _DAY_S: Final = 86_400
 _HOUR_S: Final = 3600
-_MINUTE_S: Final = 60
 _WEIGHT: Final = 1_000_000
 _IDS: Final = "producer_ids"
 _SCHEMA: Final = schema_of(RATES)
@@ -43,12 +43,14 @@ class Decayed:
         hours_of_ids: the same for producer ids, in hours, because their rate is per hour.
         share: the percentile, 0 to 1.
         half_life_s: the age at which a rate counts half.
+        delays_s: the delays of which the lowest rates are taken (``delay``), seconds, ascending.
     """
 
     step_s: int
     hours_of_ids: int
     share: float
     half_life_s: float
+    delays_s: tuple[float, ...]
 
     def rows(self, table: pa.Table) -> pa.Table:
         """Return rows of ``RATES``: one for each quota type, name and broker.
@@ -69,7 +71,7 @@ class Decayed:
             *(usage.quota_type, usage.name),
             percentile(rate, self._weights(end - step), self.share),
             float(rate.max()),
-            self._minute_rate(usage),
+            self._delay_rates(usage),
             int(usage.events.sum()),
             int(usage.throttled.sum()),
             np.unique(usage.second // _HOUR_S),
@@ -83,12 +85,11 @@ class Decayed:
         step, amount = usage.steps(self.step_s)
         return step, amount / self.step_s
 
-    def _minute_rate(self, usage: Usage) -> float | None:
-        """Return the rate of the busiest minute; None for ids, whose quota is per hour."""
+    def _delay_rates(self, usage: Usage) -> list[float] | None:
+        """Return the lowest rate of each delay; None for ids, whose quota is per hour."""
         if usage.quota_type == _IDS:
             return None
-        _, amount = usage.steps(_MINUTE_S)
-        return float(amount.max()) / _MINUTE_S
+        return rates_within(usage.second, usage.amount, self.delays_s)
 
     def _weights(self, age_s: Longs) -> Longs:
         weight = _WEIGHT * np.power(2.0, -age_s / self.half_life_s)

@@ -19,6 +19,7 @@ from pyspark.sql import functions as sf
 
 from usage_pipeline.kernels.cover import COVER_S, COVERED, covered
 from usage_pipeline.kernels.decayed import RATES, Decayed
+from usage_pipeline.kernels.delay import delays_until
 from usage_pipeline.kernels.packed import EVER_S
 from usage_pipeline.recommend.terms import Terms
 from usage_pipeline.replay.entities import Quotas, quotas_of
@@ -42,10 +43,10 @@ def evidence(usage: UsageRows, config: DataFrame, terms: Terms) -> DataFrame:
         terms: the terms of recommendations.
 
     Returns:
-        For each TENANT: ``percentile_rate``, ``peak_seen`` and the ``minute_rate`` of the busiest
-        minute in the quota's unit (null for ids), the numbers of ``events`` and of ``throttled``
-        events, the ``hours`` with events, the second of the ``newest`` event, and the ``coverage``
-        of the time as a share.
+        For each TENANT: ``percentile_rate``, ``peak_seen`` and the lowest rate of each delay of
+        ``delays_until`` (``delay_rates``; nulls for ids) in the quota's unit, the numbers of
+        ``events`` and of ``throttled`` events, the ``hours`` with events, the second of the
+        ``newest`` event, and the ``coverage`` of the time as a share.
     """
     bounds = sf.broadcast(_bounds(usage))
     packed_usage = packed_by_name(usage, _SharedNow(quotas_of(config)))
@@ -67,16 +68,17 @@ def _percentiles(
     packed_usage: DataFrame, usage: UsageRows, bounds: DataFrame, terms: Terms
 ) -> DataFrame:
     """For each tenant: the highest percentile and peak of all brokers, with their data."""
-    decayed = Decayed(_RATE_S, _HOURS_OF_IDS, terms.percentile, _DAY_S * terms.half_life_days)
+    half_life_s, delays_s = _DAY_S * terms.half_life_days, delays_until(terms.longest_wait_s)
+    decayed = Decayed(_RATE_S, _HOURS_OF_IDS, terms.percentile, half_life_s, delays_s)
 
     def of_shard(table: pa.Table) -> pa.Table:
         return decayed.rows(table)
 
     of_brokers = in_shards(packed_usage.crossJoin(bounds), usage).applyInArrow(of_shard, RATES)
     return of_brokers.groupBy(*TENANT).agg(
-        *(
-            sf.max(name).alias(name)
-            for name in ("percentile_rate", "peak_seen", "minute_rate", "newest")
+        *(sf.max(name).alias(name) for name in ("percentile_rate", "peak_seen", "newest")),
+        sf.array(*(sf.max(sf.col("delay_rates")[at]) for at in range(len(delays_s)))).alias(
+            "delay_rates"
         ),
         *(sf.sum(name).alias(name) for name in ("events", "throttled")),
         sf.size(sf.array_distinct(sf.flatten(sf.collect_list("hours")))).alias("hours"),

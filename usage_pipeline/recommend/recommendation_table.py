@@ -2,14 +2,14 @@
 
 For each tenant and quota type, the quota is the largest of four values: the weighted percentile of
 the rates (``evidence``) plus a margin; the smallest candidate that passes on all days of the
-tables; the quota under which the usage of the busiest minute takes a minute and the longest wait;
-and a floor.
+tables; the lowest rate under which usage that queues waits no longer than the longest wait
+(``kernels.delay``); and a floor.
 
 A candidate passes if its replays throttle at most the target share of charges and of their amount,
 such as bytes, on all brokers and days together, and none of them for longer than the longest wait.
 The share of charges alone would cut a nightly job that writes in few large requests. A percentile
 does not show such a burst either. A replay takes each request at the time of the log, so it does
-not show that a throttled client falls behind. The busiest minute does.
+not show that a throttled client falls behind. The queue does.
 
 Candidates are values of one series (``scenarios.candidates``), but each run tries those around its
 own peaks. A day that did not try a value counts with the largest smaller one that it tried, which
@@ -44,6 +44,7 @@ from typing import Final, NamedTuple
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
+from usage_pipeline.kernels.delay import delays_until
 from usage_pipeline.recommend.evidence import TENANT, evidence
 from usage_pipeline.recommend.terms import Terms, entities_of_brokers
 from usage_pipeline.tables.schemas import GOLD_RECOMMENDATION
@@ -66,7 +67,6 @@ _MEDIUM_UNREAD: Final = 0.01
 _MEDIUM_UNKNOWN: Final = 0.01
 """Above these shares, the confidence is at most medium."""
 _MOMENTS: Final = 3
-_MINUTE_S: Final = 60
 _MOST_UNKNOWN: Final = 0.05
 """Above this share of unknown charges, a recommendation is refused."""
 _MOST_THROTTLED: Final = 0.05
@@ -222,11 +222,10 @@ def _quota(terms: Terms) -> Column:
 def _values(terms: Terms) -> dict[str, Column]:
     """The values of which the largest is the quota, by their names in the table."""
     floors = sf.create_map(*(sf.lit(each) for pair in terms.floors.items() for each in pair))
-    within = _MINUTE_S / (_MINUTE_S + terms.longest_wait_s)
     return {
         "percentile": sf.col("percentile_rate") * (1 + terms.margin) * _charged_of_logged(),
         "replay": sf.col("least") * _charged_of_logged(),
-        "minute": sf.col("minute_rate") * within * _charged_of_logged(),
+        "delay": sf.try_element_at("delay_rates", sf.lit(-1)) * _charged_of_logged(),
         "floor": sf.coalesce(floors[sf.col("quota_type")], sf.lit(0.0)),
     }
 
@@ -307,8 +306,6 @@ def _completed(decided: DataFrame, terms: Terms, capacity: Mapping[str, float]) 
     known = [sf.lit(each) for pair in capacity.items() for each in pair]
     has = sf.create_map(*known)[sf.col("quota_type")] if known else sf.lit(None).cast("double")
     replayed = sf.col("quota") / _charged_of_logged()
-    share = sf.col("minute_rate") / replayed
-    minute_s = sf.when(share.isNotNull(), _MINUTE_S * sf.greatest(sf.lit(1.0), share))
     values = _values(terms)
     largest = sf.greatest(*values.values())
     decided_by = sf.coalesce(*(sf.when(each == largest, name) for name, each in values.items()))
@@ -320,7 +317,7 @@ def _completed(decided: DataFrame, terms: Terms, capacity: Mapping[str, float]) 
         .withColumn("throttled_amount_share", sf.col("judged.amount_share"))
         .withColumn("throttle_ms_max", sf.col("judged.wait_ms"))
         .withColumn("worst", sf.when(sf.col("quota").isNotNull(), _worst_moments(replayed)))
-        .withColumn("worst_minute_s", minute_s)
+        .withColumn("longest_delay_s", _longest_delay_s(replayed, terms))
         .withColumn("decided_by", sf.when(sf.col("quota").isNotNull(), decided_by))
         .withColumn("days", sf.size("days"))
         .withColumn("unread_share", sf.lit(_worst(terms)[1]))
@@ -336,6 +333,19 @@ def _completed(decided: DataFrame, terms: Terms, capacity: Mapping[str, float]) 
             sf.sum(sf.coalesce("quota", "in_force")).over(whole) / has,
         )
     )
+
+
+def _longest_delay_s(rate: Column, terms: Terms) -> Column:
+    """Return the shortest delay that a rate meets on all brokers; null for ids, or without it."""
+    delays_s = delays_until(terms.longest_wait_s)
+    lowest = [sf.col("delay_rates")[at] for at in range(len(delays_s))]
+    met = [
+        sf.when(each <= rate, sf.lit(delay_s))
+        for each, delay_s in zip(lowest, delays_s, strict=True)
+    ]
+    # Every quota meets the longest delay, although rounding may have lowered it by a billionth.
+    has_rate = lowest[-1].isNotNull() & rate.isNotNull()
+    return sf.coalesce(*met, sf.when(has_rate, sf.lit(delays_s[-1])))
 
 
 def _unknown() -> Column:
@@ -371,7 +381,7 @@ def _caveats(terms: Terms) -> list[_Caveat]:
 
     is_throttled = sf.col("throttled") > _MOST_THROTTLED * sf.col("events")
     wait_s = sf.format_number(sf.col("throttle_ms_max") / _MS, 1)
-    minute_s = sf.format_number("worst_minute_s", 0)
+    delay_s = sf.format_number("longest_delay_s", 0)
     broker, unread = _worst(terms)
     return [
         _Caveat(
@@ -402,8 +412,8 @@ def _caveats(terms: Terms) -> list[_Caveat]:
             *("a request would have waited for ", wait_s, " s: a larger quota avoids that"),
         ),
         medium(
-            sf.col("worst_minute_s") > _MINUTE_S + _MEDIUM_WAIT_MS / _MS,
-            *("the busiest minute would have taken ", minute_s, " s: a larger quota avoids that"),
+            sf.col("longest_delay_s") > _MEDIUM_WAIT_MS / _MS,
+            *("data would have waited for up to ", delay_s, " s: a larger quota avoids that"),
         ),
         medium(
             sf.lit(unread > _MEDIUM_UNREAD),

@@ -19,9 +19,12 @@ _MOST_ROWS: Final = 500
 """The limit for each quota type."""
 _FEWEST_TOGETHER: Final = 3
 _NAMED: Final = 3
+_MS: Final = 1000
 _DECIDED_BY: Final = {
     "percentile": "the percentile of its rates and the margin",
     "replay": "a smaller quota throttles too much",
+    "delay": "under a smaller quota, its data waits too long",
+    # Earlier versions judged by the busiest minute.
     "minute": "a smaller quota stretches its busiest minute",
     "floor": "the smallest quota of this kind",
 }
@@ -168,7 +171,7 @@ def _because(row: Row, *, alone: bool) -> str:
 
 
 def _waits(longest_ms: float | None, rows: Sequence[Row]) -> str:
-    """Return the longest wait, and of a single tenant the worst moments."""
+    """Return the longest wait, of a single tenant the worst moments, and the wait in the queue."""
     worst = rows[0].get("worst") if len(rows) == 1 else None
     moments = worst if isinstance(worst, list) else []
     said = [
@@ -176,7 +179,10 @@ def _waits(longest_ms: float | None, rows: Sequence[Row]) -> str:
         f" {each['broker']}"
         for each in moments
     ]
-    return "; ".join(said) or figures.duration(longest_ms)
+    said = said or [figures.duration(longest_ms)]
+    if delay_s := max(values(rows, "longest_delay_s"), default=0.0):
+        said.append(f"queued usage for up to {figures.duration(delay_s * _MS)}")
+    return "; ".join(said)
 
 
 def _order(confidence: str) -> float:

@@ -387,15 +387,15 @@ GOLD_RECOMMENDATION: Final = Table(
             " ten minutes",
         ),
         Column(
-            "worst_minute_s",
+            "longest_delay_s",
             "double",
-            "Time that the usage of the busiest minute would have taken under the recommended"
-            " quota, seconds; null for ids",
+            "Longest time that a second's usage would have waited behind earlier usage under the"
+            " recommended quota, at most, seconds; null for ids",
         ),
         Column(
             "decided_by",
             "string",
-            "Value that is the recommended quota: `percentile`, `replay`, `minute` or `floor`",
+            "Value that is the recommended quota: `percentile`, `replay`, `delay` or `floor`",
         ),
         Column("days", "int", "Days whose replays count"),
         Column("events", "bigint", "Number of charges in the data"),

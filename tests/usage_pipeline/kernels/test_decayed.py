@@ -56,8 +56,8 @@ def packed(amounts: dict[int, float], broker: int, quota_type: str = "produce") 
 
 
 def test_each_broker_has_rates_of_its_own() -> None:
-    """Hours are there once; ids are per hour, and their busiest minute does not count."""
-    decayed = Decayed(10, 2, share=1.0, half_life_s=86_400.0)
+    """Hours are there once; ids are per hour, and no delay of theirs counts."""
+    decayed = Decayed(10, 2, share=1.0, half_life_s=86_400.0, delays_s=(0.0, 4.0))
     charged = pa.concat_tables(
         [
             packed({0: 30.0, 5: 30.0, 3600: 50.0}, 1),
@@ -66,8 +66,8 @@ def test_each_broker_has_rates_of_its_own() -> None:
         ]
     )
     assert [
-        ("produce", "user=a", 6.0, 6.0, 1.0, 3, 3, [0, 1], 3600, 0.75),
-        ("produce", "user=a", 4.0, 4.0, 40 / 60, 2, 4, [0, 2], 7205, 0.75),
+        ("produce", "user=a", 6.0, 6.0, [50.0, 10.0], 3, 3, [0, 1], 3600, 0.75),
+        ("produce", "user=a", 4.0, 4.0, [40.0, 8.0], 2, 4, [0, 2], 7205, 0.75),
         ("producer_ids", "user=a", 2.5, 2.5, None, 3, 3, [0, 1, 2], 7200, 0.75),
     ] == [tuple(row.values()) for row in decayed.rows(charged).to_pylist()]
 
@@ -76,7 +76,7 @@ def test_an_old_rate_counts_less() -> None:
     """A rate a day old, with a half-life of half a day, weighs a quarter."""
     rates = packed({0: 100.0, 86_400: 10.0}, 1)
     half_day, long = (
-        Decayed(10, 2, 0.5, days * 86_400).rows(rates).to_pylist()[0]["percentile_rate"]
+        Decayed(10, 2, 0.5, days * 86_400, ()).rows(rates).to_pylist()[0]["percentile_rate"]
         for days in (0.5, 1e9)
     )
     assert 1.0 == half_day

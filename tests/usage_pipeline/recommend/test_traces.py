@@ -67,6 +67,8 @@ TRACES: Final[Mapping[str, Trace]] = {
         for second, nbytes in steady(MB, range(7 * week, 7 * week + 7))
     ],
     "retry storm": steady(100_000, DAYS) + phase(5, 3, 5, 2 * MB),
+    "busy half hour": steady(MB, DAYS)
+    + [each for each in steady(2 * MB, [6]) if 18 <= each[0] % DAY_S // 1800 < 19],
 }
 STORM_AT: Final = START + timedelta(days=5, hours=3)
 
@@ -158,6 +160,15 @@ def replayed(day: date, requests: Trace, peak: float) -> Iterator[dict[str, Any]
         yield {**row, "dt": day, "quota_type": "produce", "worst": worst}
 
 
+def longest_delay_s(trace: Trace, quota: float) -> float:
+    """The longest time that requests wait behind earlier ones which a quota delayed."""
+    waiting, longest, before = 0.0, 0.0, 0
+    for second, nbytes in sorted(trace):
+        waiting = max(0.0, waiting - quota * (second - before)) + nbytes
+        longest, before = max(longest, waiting / quota - 1), second
+    return longest
+
+
 def recommended(
     spark: SparkSession, out: Path, tenants: Mapping[str, Tenant], *config: dict[str, Any]
 ) -> dict[str, Row]:
@@ -213,8 +224,10 @@ def advice(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dic
         ("migration of a day", (5 * MB, 6 * MB), "high", "percentile"),
         # Kafka's windows have up to three of its requests, and there is room for two more weeks.
         ("growth by 5 % a week", (1.05 * 1.6 * MB, 1.05 * 1.8 * MB), "high", "replay"),
-        # It looks like a job, so it would take one and a half times as long at most.
-        ("retry storm", (1.3 * MB, 2.2 * MB), "medium", "minute"),
+        # It looks like a job, so its data would wait for half a minute at most.
+        ("retry storm", (1.8 * MB, 2.2 * MB), "medium", "delay"),
+        # Less than a hundredth of the requests and bytes, and none alone waits for long.
+        ("busy half hour", (2.9 * MB, 3 * MB), "medium", "delay"),
     ],
 )
 def test_the_advice(
@@ -231,7 +244,8 @@ def test_the_advice(
     assert bounds[0] <= row.quota <= bounds[1]
     assert max(row.throttled_share, row.throttled_amount_share) <= 0.01
     assert row.throttle_ms_max <= 30_000
-    assert row.worst_minute_s <= 90
+    assert row.longest_delay_s <= 30
+    assert longest_delay_s(TRACES[name], row.quota) <= row.longest_delay_s
     assert (confidence, decided_by) == (row.confidence, row.decided_by)
     assert len({second // DAY_S for second, _ in TRACES[name]}) == row.days
     assert (confidence == "high") == (row.caveats is None)

@@ -83,6 +83,7 @@ def recommended(entity: str, quota: float | None, refused: str | None) -> Row:
         "worst": None
         if quota is None
         else [{"at": datetime(2026, 11, 20, 2, tzinfo=UTC), "broker": 3, "throttle_ms": 2_500}],
+        "longest_delay_s": None if quota is None else 10.0,
         "decided_by": None if quota is None else "replay",
         "whole_seconds": True,
         "confidence": "low",
@@ -145,7 +146,8 @@ def test_every_number_is_there() -> None:
     expected = [
         *("120 MB", "203 kB/s", "at least 100 s of threads", "1.5 s"),
         *("45 %", "1 min 1 s", "900 ms"),
-        *("2 MB/s", "0.7 %", "2.5 s on 20 Nov 02:00 on broker 3", "no candidate"),
+        *("2 MB/s", "0.7 %", "no candidate"),
+        "2.5 s on 20 Nov 02:00 on broker 3; queued usage for up to 10 s",
         "a smaller quota throttles too much; there are 200 charges: 10,000 for high",
         "200 charges, 2 h, 98 % covered, whole seconds",
         "capacity of the smallest broker: 6 MB/s",
