@@ -2,7 +2,8 @@
 
 A forecast is refused, with the reason, if there are fewer than 12 readings or less than a day of
 them (a day of traffic is a tooth too), if the last reading is a day old, if there are one or two
-deletions, or if the log dir is offline.
+deletions, or if the log dir is offline. A volume at its limit still has 0 hours, unless its log dir
+is offline or its last reading is a day old.
 
 Usage grows without a deletion until the retention of the topics begins to delete, and may level off
 then. So the range has no late end if the history has no deletion and is shorter than the retention.
@@ -11,7 +12,7 @@ Example: a volume of 1 TB has a limit of 50 GB, and a floor of 700 GB that grows
 under teeth of 90 GB. The forecast is 80 hours, with a range.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -117,13 +118,16 @@ class VolumeForecast:
 def forecast_volume(readings: Readings, forecasting: Forecasting) -> VolumeForecast:
     """Return the forecast; there must be at least one reading."""
     online = readings.online
-    refused = _too_little(readings, online, forecasting)
+    refused = _unknown_now(readings, online, forecasting)
     if refused is not None:
         return _refused(online, forecasting, refused)
+    refused = _too_little(online, forecasting)
+    if refused is not None:
+        return _at_limit_or_refused(online, forecasting, refused)
     used_bytes = online.total_bytes - online.available_bytes
     saw = fit(online.hours, used_bytes)
     if isinstance(saw, Refused):
-        return _refused(online, forecasting, saw.reason)
+        return _at_limit_or_refused(online, forecasting, saw.reason)
     total = int(online.total_bytes[-1])
     limit = forecasting.limit_of(total)
     history_h = float(online.hours[-1] - online.hours[0])
@@ -152,17 +156,30 @@ def forecast_volume(readings: Readings, forecasting: Forecasting) -> VolumeForec
     )
 
 
-def _too_little(readings: Readings, online: Readings, forecasting: Forecasting) -> str | None:
+def _unknown_now(readings: Readings, online: Readings, forecasting: Forecasting) -> str | None:
     if readings.offline[-1]:
         return "the log dir is offline"
     age_h = -float(online.hours[-1])
     if age_h > forecasting.stale_hours:
         return f"the last reading is {age_h:.0f} hours old"
+    return None
+
+
+def _too_little(online: Readings, forecasting: Forecasting) -> str | None:
     history_h = float(online.hours[-1] - online.hours[0])
     if history_h < forecasting.least_history_hours:
         least_h = forecasting.least_history_hours
         return f"the history has {history_h:.1f} hours; a forecast needs {least_h:g}"
     return None
+
+
+def _at_limit_or_refused(online: Readings, forecasting: Forecasting, why: str) -> VolumeForecast:
+    """Return a refused forecast. A volume at its limit has 0 hours, which need no history."""
+    limit = forecasting.limit_of(int(online.total_bytes[-1]))
+    hours = 0.0 if online.available_bytes[-1] <= limit else None
+    return replace(
+        _refused(online, forecasting, why), hours_to_limit=hours, hours_low=hours, hours_high=hours
+    )
 
 
 def _refused(online: Readings, forecasting: Forecasting, why: str) -> VolumeForecast:

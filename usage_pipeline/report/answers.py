@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from usage_pipeline.report import figures
-from usage_pipeline.report.disks import newest_forecasts
+from usage_pipeline.report.disks import has_no_forecast, newest_forecasts
 from usage_pipeline.report.grid import Cell, named, table
 from usage_pipeline.report.lengths import Bar, lengths
 from usage_pipeline.report.page import card, cards, paragraph
@@ -173,24 +173,33 @@ def _disks(forecasts: Sequence[Row]) -> list[str]:
         low, high = value(row, "hours_low"), value(row, "hours_high")
         low = hours if low is None else low
         until = "or never" if high is None else f"to {figures.hours(high)}"
+        ends = f"in {figures.hours(hours)} ({figures.hours(low)} {until})"
         bars.append(
             Bar(
                 f"broker {text(row, 'broker')} {text(row, 'log_dir')}",
-                f"in {figures.hours(hours)} ({figures.hours(low)} {until})",
+                "now" if high == 0.0 else ends,
                 low / longest,
                 1.0 if high is None else high / longest,
                 "At its limit",
                 hours / longest,
             )
         )
-    left = len(newest) - len(shown)
-    volumes = "1 volume" if left == 1 else f"{left:,} volumes"
-    others = (
-        f"{volumes} more: later, or not expected to reach the limit."
-        if shown
-        else f"{volumes}: not expected to reach the limit."
-    )
-    return [lengths(bars), *([paragraph(others)] if left else [])]
+    unknown = sum(map(has_no_forecast, newest))
+    left = len(newest) - len(shown) - unknown
+    more = " more: later, or" if shown else ":"
+    return [
+        lengths(bars),
+        *([paragraph(f"{_volumes(left)}{more} not expected to reach the limit.")] if left else []),
+        *(
+            [paragraph(f"{_volumes(unknown)}: no forecast; the table of disks has the reasons.")]
+            if unknown
+            else []
+        ),
+    ]
+
+
+def _volumes(number: int) -> str:
+    return "1 volume" if number == 1 else f"{number:,} volumes"
 
 
 def _first(recommended: Sequence[Row]) -> list[_ToSet]:

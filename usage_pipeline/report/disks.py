@@ -34,7 +34,7 @@ def disk_section(forecasts: Sequence[Row], volumes: Iterable[Row]) -> str:
     if not newest:
         return section("Disks", paragraph("No forecast was made: there is no volume history."))
     readings = _readings(volumes)
-    urgent = sorted(newest, key=lambda row: value(row, "hours_to_limit") or float("inf"))
+    urgent = sorted(newest, key=_urgency)
     plots = [
         figure(f"Broker {text(row, 'broker')}, {text(row, 'log_dir')}", _plot(row, readings))
         for row in urgent[:_MOST_PLOTS]
@@ -52,6 +52,16 @@ def newest_forecasts(rows: Iterable[Row]) -> list[Row]:
     for row in sorted(rows, key=lambda each: seconds(each["as_of"])):
         newest[_volume(row)] = row
     return list(newest.values())
+
+
+def has_no_forecast(row: Row) -> bool:
+    """Return whether the forecast was refused, so the volume may fill at any time."""
+    return value(row, "hours_to_limit") is None and bool(row.get("refused"))
+
+
+def _urgency(row: Row) -> tuple[float, bool]:
+    hours = value(row, "hours_to_limit")
+    return float("inf") if hours is None else hours, not has_no_forecast(row)
 
 
 def _volume(row: Row) -> _Volume:

@@ -445,7 +445,7 @@ GOLD_DISK_FORECAST: Final = Table(
         Column(
             "hours_to_limit",
             "double",
-            "Expected hours to the limit; null if beyond the horizon or refused",
+            "Expected hours to the limit; 0 if reached; null if beyond the horizon or refused",
         ),
         Column("hours_low", "double", "Early end of the range"),
         Column(
@@ -459,7 +459,9 @@ GOLD_DISK_FORECAST: Final = Table(
             "double",
             "Median error of forecasts of the end of the history; null if it is too short",
         ),
-        Column("refused", "string", "Reason for no forecast; null if there is one"),
+        Column(
+            "refused", "string", "Reason for no forecast beyond the present; null if there is one"
+        ),
     ),
     ("dt",),
     "the time when a volume reaches its limit",

@@ -99,6 +99,21 @@ def test_what_is_refused_says_why(history: Readings, reason: str) -> None:
     assert (TOTAL if found.readings else None) == found.total_bytes
 
 
+@pytest.mark.parametrize(
+    ("history", "limit_hours"),
+    [(growing(23.9), 0.0), (growing(), 0.0), (growing(age_h=25), None)],
+    ids=["short", "long", "stale"],
+)
+def test_a_volume_at_its_limit_is_there_now(history: Readings, limit_hours: float | None) -> None:
+    """It needs no history, but the reading must not be stale."""
+    at_limit = Forecasting(limit_bytes=round(history.available_bytes[-1]))
+    found = forecast_volume(history, at_limit)
+    hours = (found.hours_to_limit, found.hours_low, found.hours_high)
+    assert (limit_hours,) * 3 == hours
+    less = forecast_volume(history, replace(at_limit, limit_bytes=at_limit.limit_bytes - 1))
+    assert 0.0 != less.hours_high
+
+
 def test_an_hour_offline_in_between_is_only_a_gap() -> None:
     """Readings without sizes count for nothing."""
     gap = forecast_volume(offline(growing(), slice(500, 512)), EXAMPLE)

@@ -23,7 +23,13 @@ def usage(second: int, user: str, amount: float, quota_type: str = "produce") ->
     }
 
 
-def forecast(broker: int, early: float | None, expected: float | None, late: float | None) -> Row:
+def forecast(
+    broker: int,
+    early: float | None,
+    expected: float | None,
+    late: float | None,
+    refused: str | None = None,
+) -> Row:
     """Returns one of 500 GB with 200 used and the limit at 400; hours are from ``NOW``."""
     return {
         "broker": broker,
@@ -39,7 +45,7 @@ def forecast(broker: int, early: float | None, expected: float | None, late: flo
         "history_hours": 48.0,
         "teeth": 3,
         "backtest_error_bytes": None,
-        "refused": None if expected else "it shrinks",
+        "refused": refused,
     }
 
 

@@ -131,6 +131,36 @@ def test_disks_are_in_the_order_of_their_hours() -> None:
     assert ["25.0", "100.0"] == re.findall(r'<b style="left:min\(([\d.]+)%', page)
 
 
+def test_a_refused_forecast_is_none() -> None:
+    """Volumes without a forecast are counted apart, because they may fill at any time."""
+    refused = [forecast(broker, None, None, None, "the log dir is offline") for broker in (1, 2)]
+    question = "Which disk is full, and when?"
+    said = cards(gold_disk_forecast=refused)[2]
+    assert [question, "2 volumes: no forecast; the table of disks has the reasons."] == said
+    said = cards(gold_disk_forecast=[forecast(3, None, None, None), *refused[:1]])[2]
+    assert [
+        question,
+        "1 volume: not expected to reach the limit.",
+        "1 volume: no forecast; the table of disks has the reasons.",
+    ] == said
+    said = cards(gold_disk_forecast=[forecast(3, 9.0, 10.0, 12.0), *refused[:1]])[2]
+    assert "1 volume: no forecast; the table of disks has the reasons." == said[-1]
+    assert not any("not expected" in words for words in said)
+
+
+def test_a_full_disk_is_full_now() -> None:
+    """It is first, also if its forecast was refused."""
+    rows = [
+        forecast(1, 9.0, 10.0, 12.0),
+        forecast(2, 0.0, 0.0, 0.0, "the history has 23.0 hours; a forecast needs 24"),
+    ]
+    said = cards(gold_disk_forecast=rows)[2]
+    assert [
+        *("Which disk is full, and when?", "At its limit", "broker 2 /data", "now"),
+        *("broker 1 /data", "in 10 h (9 h to 12 h)"),
+    ] == said
+
+
 def test_what_to_set_first() -> None:
     """Tenants without a quota come first, then larger shares of the peaks."""
     made = [

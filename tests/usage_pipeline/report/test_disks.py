@@ -1,5 +1,7 @@
 """Disks: the readings, and the forecast with its range."""
 
+import re
+
 from tests.usage_pipeline.report.drawn import paths
 from tests.usage_pipeline.report.rows import GB, forecast, reading
 from usage_pipeline.report.disks import disk_section
@@ -42,3 +44,15 @@ def test_a_volume_without_a_forecast_has_its_readings() -> None:
     drawn = disk_section([forecast(1, None, None, None)], READINGS)
     assert [] == paths(drawn, "band")
     assert 1 == len(paths(drawn, "line"))
+
+
+def test_full_volumes_come_first() -> None:
+    """A volume at its limit has 0 hours. A volume without a forecast may be full before others."""
+    rows = [
+        forecast(1, None, None, None),
+        forecast(2, None, None, None, refused="the log dir is offline"),
+        forecast(3, 9.0, 10.0, 12.0),
+        forecast(4, 0.0, 0.0, 0.0),
+    ]
+    plots = re.findall(r"<figcaption><h3>Broker (\d)", disk_section(rows, []))
+    assert ["4", "3", "2", "1"] == plots

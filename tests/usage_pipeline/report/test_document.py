@@ -109,7 +109,7 @@ FULL: dict[str, list[Row]] = {
         recommended(f"user={EVIL}", None, "no candidate"),
     ],
     "gold_disk_forecast": [
-        forecast(0, None, None, None),
+        forecast(0, None, None, None, "it shrinks"),
         forecast(1, 30.0, 30.0, None),
         forecast(2, 9.0, 9.0, 12.0),
     ],
