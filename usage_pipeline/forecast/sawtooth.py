@@ -11,7 +11,8 @@ goes through all readings.
   must also be this large beside a line through all readings.
 - One or two valleys have no slope, so the fit is refused.
 - The newest points determine the level of the floor, because a floor that has left its line does
-  not return to it.
+  not return to it. They may be many hours old. Without deletions, the level is therefore at least
+  the last reading. With deletions, it is at least the last valley if all earlier ones were lower.
 - A surprise is the difference between a step from point to point and the slope of its time. The
   range of a forecast is made of surprises.
 
@@ -28,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from usage_pipeline.forecast.growth import FEWEST_POINTS, Floats, parts, theil_sen
+from usage_pipeline.forecast.rise import Rise, present_rise
 
 Indexes = npt.NDArray[np.int64]
 
@@ -36,6 +38,7 @@ FEWEST_TEETH: Final = 3
 _MOST_POINTS: Final = 64
 """64 points have 2,016 pairs; the 3,000,000 pairs of a month would not be more accurate."""
 _NEWEST: Final = 5
+_WITHOUT_JUMPS: Final = (0.05, 0.95)
 _TURN_OF_SPREAD: Final = 0.2
 _TURN_OF_USED: Final = 0.001
 
@@ -67,6 +70,7 @@ class Saw:
         step_hours: the average time between two points.
         surprises: the difference of each step from the growth of its time, bytes, also before the
             last change.
+        rise: the rise at the last reading.
     """
 
     floor_bytes: float
@@ -77,6 +81,7 @@ class Saw:
     rises: Floats
     step_hours: float
     surprises: Floats
+    rise: Rise
 
     @property
     def teeth(self) -> int:
@@ -122,15 +127,28 @@ def fit(hours: Floats, used_bytes: Floats) -> Saw | Refused:
     newest = times[-1]
     growth, _ = theil_sen(x[newest], y[newest])
     newer = max(FEWEST_POINTS, len(x[newest]) // 4)
+    heights = used_bytes[saw_teeth.peaks] - np.interp(hours[saw_teeth.peaks], x, y)
+    floor = float(np.median((y - growth * x)[newest][-_NEWEST:]))
+    # Points may be hours apart, but a split needs three of them.
+    is_earlier = (x[newest][0] <= hours[points]) & (hours[points] < x[-FEWEST_POINTS])
+    levels = used_bytes[points] - growth * hours[points]
+    if not count:
+        # Without deletions, usage does not return below the last reading.
+        floor = max(floor, float(levels[-1]))
+    elif is_earlier.any() and levels[-1] > levels[is_earlier].max():
+        # The last deletion ended above all earlier ones, as after partitions were moved in.
+        floor = float(levels[-1])
+        heights = np.minimum(heights, heights[is_earlier].max())
     return Saw(
-        floor_bytes=float(np.median((y - growth * x)[newest][-_NEWEST:])),
+        floor_bytes=floor,
         growth=growth,
         newest_growth=theil_sen(x[-newer:], y[-newer:])[0],
         points=len(x[newest]),
-        heights=used_bytes[saw_teeth.peaks] - np.interp(hours[saw_teeth.peaks], x, y),
+        heights=heights,
         rises=rises,
         step_hours=float(x[-1] - x[0]) / (len(x) - 1),
         surprises=np.concatenate([_surprises(x[time], y[time]) for time in times]),
+        rise=present_rise(hours, used_bytes),
     )
 
 
@@ -198,8 +216,10 @@ def _thinned(x: Floats, y: Floats, *, lowest: bool) -> tuple[Floats, Floats]:
 def _surprises(x: Floats, y: Floats) -> Floats:
     slope, _ = theil_sen(x, y)
     off = np.diff(y) - slope * np.diff(x)
+    # A jump is one surprise; a mean that contains it would add a drift to all others.
+    mean = np.clip(off, *np.quantile(off, _WITHOUT_JUMPS)).mean()
     # Few points are closer to their own line than to the true line.
-    surprises: Floats = (off - off.mean()) * np.sqrt(len(x) / (len(x) - 2))
+    surprises: Floats = (off - mean) * np.sqrt(len(x) / (len(x) - 2))
     return surprises
 
 

@@ -1,8 +1,11 @@
 """The time when a saw-toothed disk reaches its limit, with a range.
 
-The top of a tooth reaches the limit: the floor plus the usual height of a tooth. If teeth already
-reach the limit, the disk reaches it within the current tooth, at the usual rates of teeth. The same
-applies if the current tooth exceeds the highest by a quarter, because retention has changed.
+The top of a tooth reaches the limit: the floor plus the usual height of a tooth. If half of the
+teeth that were higher than the current one reach the limit, the disk reaches it within the current
+tooth, at the usual rates of teeth or at the present rate. A tenth of them determines only the early
+end. If the current tooth exceeds the highest by a quarter, retention has changed, and the tooth
+goes on. The same applies to any excess if less than a quarter is missing. A rise unlike earlier
+ones (``rise``) makes the expected time and the early end earlier.
 
 The range comes from 800 futures. 400 of them have the growth since the last change, with an
 uncertainty that decreases with that time. The other 400 have the growth of the newest quarter of
@@ -23,11 +26,11 @@ from typing import Final
 import numpy as np
 
 from usage_pipeline.forecast.growth import Floats
+from usage_pipeline.forecast.rise import OUTGROWN
 from usage_pipeline.forecast.sawtooth import Saw
 
 _FUTURES: Final = 400
 _RANGE: Final = (0.1, 0.9)
-_OUTGROWN: Final = 1.25
 _MOST_STEPS: Final = 500
 
 
@@ -41,16 +44,23 @@ class Reach:
 
 
 def reach(
-    saw: Saw, used_bytes: float, limit_bytes: float, horizon_h: float, seed: int = 1
+    saw: Saw,
+    used_bytes: float,
+    limit_bytes: float,
+    horizon_h: float,
+    seed: int = 1,
+    *,
+    age_h: float = 0.0,
 ) -> Reach:
     """Return the time when a saw reaches a limit.
 
     Args:
         saw: the fitted saw.
-        used_bytes: the used bytes at hour 0.
+        used_bytes: the used bytes at the last reading.
         limit_bytes: the used bytes at which producers are throttled.
         horizon_h: the hours to simulate, > 0.
         seed: the seed of the futures.
+        age_h: the hours from the last reading to hour 0, at least 0.
     """
     if used_bytes >= limit_bytes:
         return Reach(0.0, 0.0, 0.0)
@@ -62,18 +72,33 @@ def reach(
     )
     low, high = np.quantile(futures, _RANGE, axis=1, method="nearest")
     ends = [float(np.quantile(futures, 0.5, method="nearest")), float(low.min()), float(high.max())]
-    if _is_in_tooth(saw, used_bytes, limit_bytes):
+    missing = limit_bytes - used_bytes
+    share = _share_in_tooth(saw, used_bytes, limit_bytes, age_h)
+    if share >= _RANGE[0]:
         slow, usual, quick = np.quantile(saw.rises, (_RANGE[0], 0.5, _RANGE[1]))
-        missing = limit_bytes - used_bytes
-        ends = [missing / usual, missing / quick, max(missing / slow, ends[2])]
+        at_usual = missing / max(usual, saw.rise.rate) - age_h
+        at_quick = missing / max(quick, saw.rise.rate) - age_h
+        if share >= 0.5:
+            ends = [at_usual, at_quick, max(missing / slow - age_h, ends[2])]
+        else:
+            ends[1] = min(ends[1], at_quick)
+    soon = saw.rise.hours_to(missing) - age_h
+    ends = [max(0.0, at) for at in (min(ends[0], soon), min(ends[1], soon), ends[2])]
     return Reach(*(at if at <= horizon_h else None for at in ends))
 
 
-def _is_in_tooth(saw: Saw, used_bytes: float, limit_bytes: float) -> bool:
+def _share_in_tooth(saw: Saw, used_bytes: float, limit_bytes: float, age_h: float) -> float:
+    """Return how many of the teeth that were higher than the present one reach the limit."""
     if not saw.teeth:
-        return False
-    reaches = saw.floor_bytes + float(np.median(saw.heights)) >= limit_bytes
-    return reaches or used_bytes - saw.floor_bytes > _OUTGROWN * float(saw.heights.max())
+        return 0.0
+    height = used_bytes - (saw.floor_bytes - saw.growth * age_h)
+    higher = saw.heights[saw.heights > height]
+    if len(higher):
+        return float(np.mean(saw.floor_bytes + higher >= limit_bytes))
+    highest = float(saw.heights.max())
+    # Close to the limit, a quarter more would be too late.
+    is_close = limit_bytes - used_bytes <= (OUTGROWN - 1.0) * highest
+    return float(is_close or height > OUTGROWN * highest)
 
 
 def _futures(saw: Saw, growth: float, limit_bytes: float, horizon_h: float, seed: int) -> Floats:

@@ -138,6 +138,7 @@ def forecast_volume(readings: Readings, forecasting: Forecasting) -> VolumeForec
         float(total - limit),
         forecasting.horizon_hours,
         forecasting.seed,
+        age_h=-float(online.hours[-1]),
     )
     return VolumeForecast(
         total_bytes=total,
@@ -147,7 +148,7 @@ def forecast_volume(readings: Readings, forecasting: Forecasting) -> VolumeForec
         hours_to_limit=at.hours,
         hours_low=at.low,
         # A volume at its limit is there now, whatever happens later.
-        hours_high=None if may_level_off and at.hours != 0.0 else at.high,
+        hours_high=None if may_level_off and at.high != 0.0 else at.high,
         readings=len(used_bytes),
         history_hours=history_h,
         teeth=saw.teeth,

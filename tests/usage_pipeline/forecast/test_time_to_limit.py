@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.usage_pipeline.saws import GB, every_5_minutes, saw
+from usage_pipeline.forecast.rise import Rise
 from usage_pipeline.forecast.sawtooth import Saw, fit
 from usage_pipeline.forecast.time_to_limit import Reach, reach
 
@@ -21,6 +22,7 @@ PLAIN = Saw(
     rises=np.linspace(2, 4, 11) * GB,
     step_hours=0.5,
     surprises=np.zeros(20),
+    rise=Rise(),
 )
 
 
@@ -48,6 +50,36 @@ def test_teeth_that_reach_it_do_so_as_they_rise() -> None:
     assert (2.0, 6 / 3.8) == pytest.approx((found.hours, found.low))
     assert found.high is not None
     assert 6 / 2.2 <= found.high
+
+
+def test_only_teeth_that_were_higher_tell_whether_this_one_reaches_it() -> None:
+    """A fifth of all teeth exceed 25 GB. So do a third of those above 18 GB, and half above 22."""
+    mixed = replace(PLAIN, growth=0.0, newest_growth=0.0, heights=np.array([16, 20, 21, 24, 26.0]))
+    mixed = replace(mixed, heights=mixed.heights * GB, step_hours=6.0)
+    low, high = (reach(mixed, used * GB, 85 * GB, YEAR_H) for used in (78, 83))
+    assert low.low == pytest.approx(7 / 3.8)
+    assert low.hours != pytest.approx(7 / 3)
+    assert (2 / 3, 2 / 3.8) == pytest.approx((high.hours, high.low))
+
+
+def test_an_excess_counts_close_to_the_limit() -> None:
+    """Teeth were 20 GB high. 5 GB more would be too late if 4 GB are left."""
+    assert reach(PLAIN, 81 * GB, 85 * GB, YEAR_H).hours == pytest.approx(4 / 3)
+    far = reach(replace(PLAIN, growth=0.0, newest_growth=0.0), 81 * GB, 87 * GB, YEAR_H)
+    assert None is far.hours
+
+
+def test_the_present_rate_counts_if_it_is_larger() -> None:
+    """6 GB are missing. Teeth rise by 3 GB an hour, but this one by 12."""
+    quick = reach(replace(PLAIN, rise=Rise(rate=12 * GB)), 69 * GB, 75 * GB, YEAR_H)
+    assert (0.5, 0.5) == pytest.approx((quick.hours, quick.low))
+
+
+def test_hours_count_from_the_last_reading() -> None:
+    """2 hours at the last reading are one after an hour, and none after 3; never less."""
+    for age_h, expected in ((0, 2), (1, 1), (3, 0)):
+        found = reach(PLAIN, 69 * GB, 75 * GB, YEAR_H, age_h=age_h)
+        assert expected == pytest.approx(found.hours)
 
 
 def test_a_tooth_that_outgrows_all_others_goes_on_as_it_rises() -> None:

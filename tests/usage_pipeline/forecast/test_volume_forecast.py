@@ -12,11 +12,13 @@ from usage_pipeline.forecast.volume_forecast import (
     ForecastError,
     Forecasting,
     Readings,
+    VolumeForecast,
     forecast_volume,
 )
 
 TOTAL = 1000 * GB
 WEEK = every_5_minutes(168)
+MONTH = every_5_minutes(28 * 24)
 EXAMPLE = Forecasting(limit_bytes=round(50 * GB))
 
 
@@ -73,6 +75,102 @@ def test_a_weekly_cycle_is_told_from_growth() -> None:
     found = forecast_volume(readings(hours, written[48:] - written[:-48]), EXAMPLE)
     assert (None, 3, None) == (found.refused, found.teeth, found.hours_to_limit)
     assert 0 == pytest.approx(found.growth_bytes_per_hour, abs=0.01 * GB)
+
+
+def with_left(hours: Floats, used: Floats, left: float) -> VolumeForecast:
+    """Returns the forecast of a volume that has so many bytes left at its last reading."""
+    total = np.full(len(hours), used[-1] + left)
+    return forecast_volume(
+        Readings(hours, total, total - used, np.zeros(len(hours), dtype=bool)), Forecasting()
+    )
+
+
+def daily(tooth: float = 60.0, period_h: float = 24.0) -> Floats:
+    """Returns the used GB of a month of teeth without growth."""
+    return 100 + tooth * (MONTH % period_h) / period_h
+
+
+@pytest.mark.parametrize("rising_h", [1, 3, 6, 10, 14, 18, 24, 30])
+@pytest.mark.parametrize("noise_gb", [0.0, 0.1])
+def test_a_disk_that_began_to_fill_is_seen_within_an_hour(rising_h: int, noise_gb: float) -> None:
+    """It grew by 0.2 GB an hour for weeks, and then by 30: 50 GB last 1.7 h."""
+    used = 150 + 0.2 * (MONTH + 672) + 30 * np.clip(MONTH + rising_h, 0, None)
+    used += noise_gb * np.random.default_rng(3).normal(size=len(MONTH))
+    found = with_left(MONTH, used * GB, 50 * GB)
+    assert 1.7 == pytest.approx(found.hours_to_limit, abs=0.1)
+    assert found.hours_low == pytest.approx(1.7, abs=1)
+
+
+@pytest.mark.parametrize("size", [300, 500])
+@pytest.mark.parametrize("ago_h", [0.2, 0.5, 2, 8])
+def test_partitions_that_were_moved_in_count_at_once(size: int, ago_h: float) -> None:
+    """20 GB are left, at 0.2 GB an hour: the jump is of the level, not of the growth."""
+    used = 150 + 0.2 * (MONTH + 672) + size * (ago_h >= -MONTH)
+    found = with_left(MONTH, used * GB, 20 * GB)
+    assert 100 == pytest.approx(found.hours_to_limit, abs=12)
+
+
+@pytest.mark.parametrize(
+    ("rate", "rising_h", "left", "expected_h"),
+    [(3.1, 24, 0.5, 0.16), (2.9, 24, 5.4, 1.9), (12.5, 4, 25, 2.0), (50, 1.5, 50, 1.0)],
+    ids=["ends", "exceeds others", "quicker", "much quicker"],
+)
+def test_a_tooth_that_rises_faster_than_others_goes_on(
+    rate: float, rising_h: float, left: float, expected_h: float
+) -> None:
+    """Teeth of 60 GB a day reach no limit, but today's does before it is deleted."""
+    before = MONTH < -rising_h
+    used = np.where(before, daily(), 100 + 2.5 * (24 - rising_h) + rate * (MONTH + rising_h))
+    found = with_left(MONTH, used * GB, left * GB)
+    assert found.hours_to_limit == pytest.approx(expected_h, abs=0.3)
+
+
+def test_a_burst_that_outlasts_many_teeth_goes_on() -> None:
+    """Teeth of 20 GB every 6 h were outgrown by 250 GB in 5 h: 50 GB last an hour."""
+    used = np.where(MONTH < -5, daily(20, 6), 100 + 20 / 6 + 50 * (MONTH + 5))
+    assert 1.0 == pytest.approx(with_left(MONTH, used * GB, 50 * GB).hours_to_limit, abs=0.1)
+
+
+@pytest.mark.parametrize("ago_h", [3, 9, 15])
+def test_partitions_that_were_moved_in_raise_the_teeth(ago_h: float) -> None:
+    """300 GB came under teeth of 20 GB in 2 h: they reach 14 GB above, and never 60 GB above."""
+    used = daily(20, 2) + 300 * (ago_h >= -MONTH)
+    until = MONTH <= -1
+    kept = MONTH[until] + 1
+    found = with_left(kept, used[until] * GB, 4 * GB)
+    assert 0.4 == pytest.approx(found.hours_to_limit, abs=0.1)
+    found = with_left(kept, used[until] * GB, 50 * GB)
+    assert None is found.hours_to_limit
+
+
+@pytest.mark.parametrize("room", [65, 75, 120])
+def test_an_ordinary_saw_is_not_called_filling(room: float) -> None:
+    """Traffic differs by hour and by day, and retention deletes at night: it fills on no day."""
+    rng = np.random.default_rng(4)
+    hour = MONTH % 24
+    days = np.repeat(rng.uniform(0.93, 1.0, 29), 288)[-len(MONTH) :]
+    written = (hour - 0.8 * 24 / (2 * np.pi) * np.sin(hour * 2 * np.pi / 24)) / 24
+    used = 100 + 60 * days * written + rng.normal(0, 0.1, len(MONTH))
+    soon = []
+    for ends in range(14 * 288, len(MONTH) + 1, 31):
+        total = np.full(ends, (100 + room) * GB)
+        free = total - used[:ends] * GB
+        kept = Readings(MONTH[:ends] - MONTH[ends - 1], total, free, np.zeros(ends, dtype=bool))
+        hours = forecast_volume(kept, Forecasting()).hours_to_limit
+        if hours is not None and hours < 14 * 24:
+            soon.append((MONTH[ends - 1], hours))
+    assert [] == soon
+
+
+@pytest.mark.parametrize(("age_h", "expected_h"), [(0, 12), (8, 4), (14, 0)])
+def test_hours_count_from_now(age_h: float, expected_h: float) -> None:
+    """At the last reading, 30 GB were left, and the tooth rose by 2.5 GB an hour."""
+    until = MONTH <= -14
+    used = (100 + 60 * (MONTH % 24) / 24 + 0.02 * (MONTH + 672))[until]
+    found = with_left(MONTH[until] + 14 - age_h, used * GB, 30 * GB)
+    assert expected_h == pytest.approx(found.hours_to_limit, abs=0.2)
+    assert found.hours_high is not None
+    assert found.hours_high > expected_h
 
 
 @pytest.mark.parametrize(
