@@ -173,11 +173,11 @@ def _disks(forecasts: Sequence[Row]) -> list[str]:
         low, high = value(row, "hours_low"), value(row, "hours_high")
         low = hours if low is None else low
         until = "or never" if high is None else f"to {figures.hours(high)}"
-        ends = f"in {figures.hours(hours)} ({figures.hours(low)} {until})"
+        span = f"in {figures.hours(hours)} ({figures.hours(low)} {until})"
         bars.append(
             Bar(
                 f"broker {text(row, 'broker')} {text(row, 'log_dir')}",
-                "now" if high == 0.0 else ends,
+                "now" if high == 0.0 else span,
                 low / longest,
                 1.0 if high is None else high / longest,
                 "At its limit",
