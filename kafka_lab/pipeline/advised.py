@@ -69,7 +69,9 @@ async def follow(
 
 
 def _write(file: Path, advice: Advice) -> None:
-    file.write_text(json.dumps(recommended_quotas(advice), indent=2), encoding="utf-8")
+    # The demo's traffic takes seconds, so every confidence is low.
+    quotas = recommended_quotas(advice, least_confidence="low")
+    file.write_text(json.dumps(quotas, indent=2), encoding="utf-8")
 
 
 def _predicted_ms(advice: Advice, user: str) -> int:

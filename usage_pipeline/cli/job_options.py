@@ -23,7 +23,13 @@ from sidecar.formats.log4j_pattern import checked_pattern
 from usage_pipeline.cli.options import Duration, Size, shown
 from usage_pipeline.cli.spark_options import CONF
 from usage_pipeline.ingest.clusters import ClusterError, cluster_name
-from usage_pipeline.recommend.terms import FLOORS, TermsError, floor
+from usage_pipeline.recommend.terms import (
+    CONFIDENCES,
+    FLOORS,
+    LEAST_CONFIDENCE,
+    TermsError,
+    floor,
+)
 from usage_pipeline.runtime.addresses import address_of
 
 _R = TypeVar("_R")
@@ -145,6 +151,7 @@ class TermsOptions:
     half_life_days: float = 7.0
     floor: tuple[tuple[str, float], ...] = ()
     least_coverage: float = 50.0
+    least_confidence: str = LEAST_CONFIDENCE
     cluster_user: tuple[str, ...] = ()
     capacity: Path | None = None
     network: float | None = None
@@ -381,6 +388,12 @@ def terms_options(function: Callable[..., _R]) -> Callable[..., _R]:
             type=Size(),
             metavar="SIZE",
             help="What a broker's disks can write per second.",
+        ),
+        shown(
+            "--least-confidence",
+            click.Choice(CONFIDENCES),
+            LEAST_CONFIDENCE,
+            "Least confidence of a quota in the plan.",
         ),
         click.option(
             "--plan",

@@ -38,7 +38,13 @@ from usage_pipeline.cli.job_options import (
 from usage_pipeline.cli.progress import Progress
 from usage_pipeline.cli.spark_log import spark_log
 from usage_pipeline.cli.spark_options import spark_settings
-from usage_pipeline.cli.summary import document, plan_line, scenarios_of_nobody, text
+from usage_pipeline.cli.summary import (
+    document,
+    left_out_of_plan,
+    plan_line,
+    scenarios_of_nobody,
+    text,
+)
 
 if TYPE_CHECKING:
     # Not at run time, because the help of a command needs no Spark.
@@ -111,7 +117,10 @@ def run_job(
     for line in scenarios_of_nobody(options.scenarios, outcome.replayed):
         click.echo(line, err=True)
     if plan is not None:
-        click.echo(plan_line(plan, _write_plan(plan, outcome)), err=job.as_json)
+        least = (terms or TermsOptions()).least_confidence
+        click.echo(plan_line(plan, _write_plan(plan, outcome, least)), err=job.as_json)
+        for line in left_out_of_plan(outcome.recommended, least):
+            click.echo(line, err=True)
     if charged is not None and charged.focus is not None:
         from usage_pipeline.costs.focus import focus  # noqa: PLC0415 - as above
 
@@ -327,10 +336,11 @@ def _capacity_document(path: Path) -> dict[str, object]:
     return document
 
 
-def _write_plan(path: Path, outcome: "Outcome") -> int:
+def _write_plan(path: Path, outcome: "Outcome", least_confidence: str) -> int:
     """Write the plan, and return the number of its entities."""
     from usage_pipeline.recommend.terms import recommended_quotas  # noqa: PLC0415 - as above
 
-    quotas = recommended_quotas(outcome.recommended)["quotas"]
+    document = recommended_quotas(outcome.recommended, least_confidence=least_confidence)
+    quotas = document["quotas"]
     write_file(path, json.dumps({"quotas": quotas}, indent=2) + "\n")
     return len(quotas)

@@ -6,12 +6,14 @@ Example: ``1 request log, 0.3 MB``, ``brokers: 3 by the folder kafka-3 (1 file)`
 
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
 from difflib import get_close_matches
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from usage_pipeline.recommend.terms import UNCLEAR_NAME, below_confidence
 
 if TYPE_CHECKING:
     # Not at run time: a command's help needs no Spark.
@@ -22,6 +24,8 @@ _BROKERS: Final = 20
 """The largest number of brokers in a line."""
 _NAMES: Final = 3
 """The largest number of names in a message."""
+_LISTED: Final = 20
+"""The largest number of names that a plan leaves out in a message."""
 
 
 def counted(count: int, noun: str, nouns: str = "") -> str:
@@ -160,6 +164,33 @@ def _near(entity: str, names: Collection[str]) -> str:
         return f"nearest: {', '.join(told_apart[each] for each in near)}"
     more = ", ..." if len(names) > _NAMES else ""
     return f"known: {', '.join(sorted(names)[:_NAMES])}{more}"
+
+
+def left_out_of_plan(
+    recommended: Iterable[Mapping[str, object]], least_confidence: str
+) -> list[str]:
+    """Return a line for each reason for which the plan leaves out recommended quotas.
+
+    Args:
+        recommended: rows of GOLD_RECOMMENDATION.
+        least_confidence: the confidence that a quota needs for the plan.
+    """
+    rows = list(recommended)
+    lines = []
+    if below := below_confidence(rows, least_confidence):
+        lines.append(
+            f"the plan leaves out {counted(below, 'quota')} of a confidence below"
+            f" {least_confidence}; the option --least-confidence includes such quotas, and the"
+            " table gold_recommendation has them"
+        )
+    names = sorted({str(row["entity"]) for row in rows if row["refused"] == UNCLEAR_NAME})
+    if names:
+        more = f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
+        lines.append(
+            f"the plan leaves out {counted(len(names), 'entity', 'entities')}, because Kafka would"
+            f" take a name for another entity: {', '.join(names[:_LISTED])}{more}"
+        )
+    return lines
 
 
 def plan_line(path: Path, entities: int) -> str:

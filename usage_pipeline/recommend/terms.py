@@ -27,6 +27,15 @@ wait. The units are bytes per second, percent of a thread, partitions per second
 
 _CLIENT_MARK: Final = ",client-id="
 _DEFAULT: Final = "<default>"
+CONFIDENCES: Final = ("low", "medium", "high")
+"""The values of the column ``confidence``, in order."""
+LEAST_CONFIDENCE: Final = "medium"
+"""The confidence that a quota needs for the plan: an hour of logs has no nightly job."""
+UNCLEAR_NAME: Final = (
+    "Kafka would take its name for another entity (a default, or a user with a client-id): set a"
+    " quota by hand, or change the name"
+)
+"""Why a quota is refused to clients with such a name."""
 
 
 class TermsError(SidecarError):
@@ -147,18 +156,21 @@ def capacity_of(
 
 
 def recommended_quotas(
-    rows: Iterable[Mapping[str, object]],
+    rows: Iterable[Mapping[str, object]], *, least_confidence: str = LEAST_CONFIDENCE
 ) -> dict[str, list[dict[str, object]]]:
     """Return the document for ``quotas diff --plan`` and ``quotas apply --plan``.
 
     Args:
         rows: rows of GOLD_RECOMMENDATION. The plan omits refused ones, so that current quotas stay.
             It also omits producer ids, for which Kafka has no quota, and ambiguous names.
+        least_confidence: the plan omits quotas of a lower confidence.
     """
-    quotas_by_entity: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = {}
+    quotas_by_entity: dict[tuple[tuple[str, str], ...], dict[str, float]] = {}
     for row in rows:
         quota = row["quota"]
         if not isinstance(quota, int | float) or row["quota_type"] == "producer_ids":
+            continue
+        if _is_below(row, least_confidence):
             continue
         parts = entity_parts(str(row["entity"]))
         if parts is not None:
@@ -171,19 +183,37 @@ def recommended_quotas(
     }
 
 
-def entity_parts(entity: str) -> dict[str, str | None] | None:
-    """Split an entity of the tables into Kafka's parts; None if its names make that ambiguous.
+def below_confidence(rows: Iterable[Mapping[str, object]], least_confidence: str) -> int:
+    """Count the recommended quotas that a plan omits for their confidence."""
+    return sum(row["quota"] is not None and _is_below(row, least_confidence) for row in rows)
 
-    Example: "user=alice,client-id=<default>" is ``{"user": "alice", "client-id": None}``.
+
+def _is_below(row: Mapping[str, object], least_confidence: str) -> bool:
+    return CONFIDENCES.index(str(row["confidence"])) < CONFIDENCES.index(least_confidence)
+
+
+def entity_parts(entity: str) -> dict[str, str] | None:
+    """Split the name of a group of clients into Kafka's parts; None if the names are ambiguous.
+
+    A group has names of clients. A client with the name "<default>" is not Kafka's default.
+
+    Example: "user=alice,client-id=etl" is ``{"user": "alice", "client-id": "etl"}``.
     """
     if entity.startswith("client-id="):
-        return {"client-id": _name(entity.removeprefix("client-id="))}
-    if not entity.startswith("user=") or entity.count(_CLIENT_MARK) > 1:
+        parts = {"client-id": entity.removeprefix("client-id=")}
+    elif entity.startswith("user=") and entity.count(_CLIENT_MARK) <= 1:
+        user, mark, client_id = entity.removeprefix("user=").partition(_CLIENT_MARK)
+        parts = {"user": user, "client-id": client_id} if mark else {"user": user}
+    else:
         return None
-    user, mark, client_id = entity.removeprefix("user=").partition(_CLIENT_MARK)
-    parts = {"user": _name(user)}
-    return {**parts, "client-id": _name(client_id)} if mark else parts
+    return None if _DEFAULT in parts.values() else parts
 
 
-def _name(text: str) -> str | None:
-    return None if text == _DEFAULT else text
+def is_clear(entity: str, user: str, client_id: str) -> bool:
+    """Return whether the name of a client's group is read as that client's own names.
+
+    Example: the group "user=team,client-id=etl" of the user "team,client-id=etl" is not clear.
+    """
+    parts = entity_parts(entity)
+    own = {"user": user, "client-id": client_id}
+    return parts is not None and all(own[kind] == name for kind, name in parts.items())

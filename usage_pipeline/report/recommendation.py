@@ -43,7 +43,8 @@ def recommendation_section(rows: Sequence[Row]) -> str:
     intro = paragraph(
         "Each is the smallest quota that would have throttled few charges, and none for long."
         " `throttle-sidecar"
-        " pipeline recommend --plan plan.json` writes the quotas to a file; `throttle-sidecar"
+        " pipeline recommend --plan plan.json` writes the quotas with at least medium confidence to"
+        " a file; `throttle-sidecar"
         " quotas diff --plan plan.json` shows the difference, and `quotas apply --plan plan.json`"
         " sets them. If a tenant has no recommended quota, the sum includes its configured quota."
     )

@@ -10,9 +10,16 @@ from typing import cast
 import pytest
 
 from usage_pipeline.batch.job import Outcome
-from usage_pipeline.cli.summary import document, plan_line, scenarios_of_nobody, text
+from usage_pipeline.cli.summary import (
+    document,
+    left_out_of_plan,
+    plan_line,
+    scenarios_of_nobody,
+    text,
+)
 from usage_pipeline.costs.allocation import Cost
 from usage_pipeline.ingest.paths import BrokerName
+from usage_pipeline.recommend.terms import UNCLEAR_NAME
 from usage_pipeline.replay.scenarios import scenario
 
 REPLAYED = frozenset(
@@ -176,6 +183,27 @@ def test_a_scenario_of_nobody_is_reported_with_the_nearest_names(asked: str, nea
 def test_a_scenario_of_somebody_is_not(asked: str) -> None:
     """A scenario of everybody is not reported either."""
     assert [] == scenarios_of_nobody([scenario(asked)], REPLAYED)
+
+
+def test_what_a_plan_leaves_out_is_reported() -> None:
+    """Quotas of too low a confidence are counted, and names that are unclear are listed."""
+    rows: list[dict[str, object]] = [
+        {"entity": "user=alice", "quota": 1.0, "confidence": "low", "refused": None},
+        {"entity": "user=bob", "quota": None, "confidence": "low", "refused": "no candidate"},
+        {"entity": "user=carol", "quota": 1.0, "confidence": "high", "refused": None},
+        *(
+            {"entity": f"client-id={name}", "quota": None, "confidence": "low", "refused": why}
+            for name in ("<default>", "a,client-id=b", "<default>")
+            for why in [UNCLEAR_NAME]
+        ),
+    ]
+    assert [
+        "the plan leaves out 1 quota of a confidence below medium; the option --least-confidence"
+        " includes such quotas, and the table gold_recommendation has them",
+        "the plan leaves out 2 entities, because Kafka would take a name for another entity:"
+        " client-id=<default>, client-id=a,client-id=b",
+    ] == left_out_of_plan(rows, "medium")
+    assert [] == left_out_of_plan(rows[:3], "low")
 
 
 def test_a_plan_is_reported_with_what_to_do_with_it() -> None:

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.quotas.entities import DEFAULT, Entity
+from sidecar.quotas.entities import Entity
 from sidecar.quotas.quota_file import read_quota_file
 from usage_pipeline.recommend.terms import (
+    CONFIDENCES,
     Terms,
     TermsError,
+    below_confidence,
     capacity_of,
     entities_of_brokers,
     entity_parts,
@@ -18,7 +20,13 @@ from usage_pipeline.recommend.terms import (
     recommended_quotas,
 )
 
-ROW = {"quota_type": "produce", "entity": "user=alice", "key": "producer_byte_rate", "quota": 2.5e6}
+ROW = {
+    "quota_type": "produce",
+    "entity": "user=alice",
+    "key": "producer_byte_rate",
+    "quota": 2.5e6,
+    "confidence": "medium",
+}
 
 
 def test_apply_takes_the_document(tmp_path: Path) -> None:
@@ -26,14 +34,14 @@ def test_apply_takes_the_document(tmp_path: Path) -> None:
     rows = [
         ROW,
         {**ROW, "quota_type": "fetch", "key": "consumer_byte_rate", "quota": 7e6},
-        {**ROW, "entity": "user=bob,client-id=<default>"},
+        {**ROW, "entity": "user=bob,client-id=web", "confidence": "high"},
         {**ROW, "entity": "client-id=etl,1"},
     ]
     path = tmp_path / "plan.json"
     path.write_text(json.dumps(recommended_quotas(rows)))
     expected = {
         Entity("alice"): {"consumer_byte_rate": 7e6, "producer_byte_rate": 2.5e6},
-        Entity("bob", DEFAULT): {"producer_byte_rate": 2.5e6},
+        Entity("bob", "web"): {"producer_byte_rate": 2.5e6},
         Entity(client_id="etl,1"): {"producer_byte_rate": 2.5e6},
     }
     assert expected == read_quota_file(path)
@@ -45,14 +53,32 @@ def test_what_can_not_be_set_is_left_out() -> None:
         {**ROW, "quota": None},
         {**ROW, "quota_type": "producer_ids"},
         {**ROW, "entity": "user=a,client-id=b,client-id=c"},
+        {**ROW, "entity": "client-id=<default>"},
+        {**ROW, "entity": "user=<default>"},
+        {**ROW, "entity": "user=bob,client-id=<default>"},
     ]
     assert {"quotas": []} == recommended_quotas(rows)
 
 
+def test_the_plan_has_quotas_of_the_least_confidence() -> None:
+    """Those of an hour of logs are left out, unless they are asked for."""
+    rows = [{**ROW, "confidence": each, "entity": f"user={each}"} for each in CONFIDENCES]
+
+    def entities(**options: str) -> list[object]:
+        return [each["entity"] for each in recommended_quotas(rows, **options)["quotas"]]
+
+    assert [{"user": "high"}, {"user": "medium"}] == entities()
+    assert [{"user": "high"}] == entities(least_confidence="high")
+    assert 3 == len(entities(least_confidence="low"))
+    rows.append({**rows[0], "quota": None})
+    assert 1 == below_confidence(rows, "medium")
+    assert 2 == below_confidence(rows, "high")
+
+
 def test_an_entity_by_its_parts() -> None:
-    """The parts are as Kafka has them, with the default as None."""
+    """A client's name that is written as Kafka writes the default is no default."""
     assert {"user": "a=b"} == entity_parts("user=a=b")
-    assert {"user": None, "client-id": "x"} == entity_parts("user=<default>,client-id=x")
+    assert entity_parts("user=<default>,client-id=x") is None
     assert entity_parts("ip=::1") is None
 
 
