@@ -21,9 +21,8 @@ from usage_pipeline.kernels.values import Doubles, Longs
 from usage_pipeline.tables.arrow import schema_of
 
 RATES: Final = (
-    "quota_type string, entity string, percentile_rate double, peak_seen double,"
-    " delay_rates array<double>, events bigint, throttled bigint, hours array<int>, newest bigint,"
-    " coverage double"
+    "quota_type string, entity string, broker int, percentile_rate double, peak_seen double,"
+    " delay_rates array<double>, events bigint, throttled bigint, hours array<int>, newest bigint"
 )
 """The rows of ``Decayed``; hours since 1970."""
 
@@ -56,19 +55,18 @@ class Decayed:
         """Return rows of ``RATES``: one for each quota type, name and broker.
 
         Args:
-            table: the input of ``packed.unpacked``, with two more columns that are the same in all
-                rows: ``end``, the second from which ages are counted, and ``coverage``.
+            table: the input of ``packed.unpacked``, with the column ``end``, the second from which
+                ages are counted, the same in all rows.
         """
         end = int(table.column("end")[0].as_py())
-        coverage = table.column("coverage")[0].as_py()
-        rows = [(*self._row(usage, end), coverage) for usage in unpacked(table)]
+        rows = [self._row(usage, end) for usage in unpacked(table)]
         columns = [list(each) for each in zip(*rows, strict=True)] or [[] for _ in _SCHEMA]
         return pa.table(columns, schema=_SCHEMA)
 
     def _row(self, usage: Usage, end: int) -> tuple[object, ...]:
         step, rate = self._rates(usage)
         return (
-            *(usage.quota_type, usage.name),
+            *(usage.quota_type, usage.name, usage.broker),
             percentile(rate, self._weights(end - step), self.share),
             float(rate.max()),
             self._delay_rates(usage),

@@ -3,7 +3,9 @@
 A rate is the usage of a broker over 10 s, like Kafka's first rate; for producer ids, whose quota is
 per hour, over 10 hours. Times without usage have no rate. A quota applies to all brokers alike, so
 the broker with the highest rate decides. The weight of a rate halves with every half-life before
-the end. Ten minutes of a broker without a charged request count as not covered.
+the end. Ten minutes of a broker without a charged request count as not covered. A quota applies on
+each broker, so of the brokers that a tenant uses, the one with the least coverage counts. This
+leaves out controllers, which log few requests.
 
 Example: alice sent 3,000,000 bytes in 10 s on broker 1 and 90,000,000 on broker 2, so her rate is
 9 MB/s. Two half-lives later, this rate has a quarter of the weight of a current one.
@@ -32,6 +34,7 @@ _RATE_S: Final = 10
 _HOURS_OF_IDS: Final = 10
 """The time of a rate of producer ids, seconds, for KIP-936's windows of an hour."""
 _DAY_S: Final = 86_400
+_DAY_HOURS: Final = 24
 
 
 def evidence(usage: UsageRows, config: DataFrame, terms: Terms) -> DataFrame:
@@ -45,12 +48,13 @@ def evidence(usage: UsageRows, config: DataFrame, terms: Terms) -> DataFrame:
     Returns:
         For each TENANT: ``percentile_rate``, ``peak_seen`` and the lowest rate of each delay of
         ``delays_until`` (``delay_rates``; nulls for ids) in the quota's unit, the numbers of
-        ``events`` and of ``throttled`` events, the ``hours`` with events, the second of the
-        ``newest`` event, and the ``coverage`` of the time as a share.
+        ``events`` and of ``throttled`` events, the ``hours`` with events, the ``used_days`` (days
+        since 1970), and the second of the ``newest`` event. The ``coverage`` of the time is a
+        share: that of ``least_covered``, the tenant's broker with the least, or the
+        ``mean_coverage`` of all brokers if the tenant uses controllers only.
     """
-    bounds = sf.broadcast(_bounds(usage))
     packed_usage = packed_by_name(usage, _SharedNow(quotas_of(config)))
-    return _percentiles(packed_usage, usage, bounds, terms)
+    return _percentiles(packed_usage, usage, _coverage(usage), terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,7 @@ class _SharedNow:
 
 
 def _percentiles(
-    packed_usage: DataFrame, usage: UsageRows, bounds: DataFrame, terms: Terms
+    packed_usage: DataFrame, usage: UsageRows, coverage: "_Coverage", terms: Terms
 ) -> DataFrame:
     """For each tenant: the highest percentile and peak of all brokers, with their data."""
     half_life_s, delays_s = _DAY_S * terms.half_life_days, delays_until(terms.longest_wait_s)
@@ -74,26 +78,70 @@ def _percentiles(
     def of_shard(table: pa.Table) -> pa.Table:
         return decayed.rows(table)
 
-    of_brokers = in_shards(packed_usage.crossJoin(bounds), usage).applyInArrow(of_shard, RATES)
-    return of_brokers.groupBy(*TENANT).agg(
+    ends = packed_usage.withColumn("end", sf.lit(coverage.end_s))
+    of_brokers = in_shards(ends, usage).applyInArrow(of_shard, RATES)
+    known = [sf.lit(each) for pair in coverage.of_brokers.items() for each in pair]
+    own = sf.create_map(*known)[sf.col("broker")] if known else sf.lit(None).cast("double")
+    hours = sf.array_distinct(sf.flatten(sf.collect_list("hours")))
+    of_tenants = of_brokers.groupBy(*TENANT).agg(
         *(sf.max(name).alias(name) for name in ("percentile_rate", "peak_seen", "newest")),
         sf.array(*(sf.max(sf.col("delay_rates")[at]) for at in range(len(delays_s)))).alias(
             "delay_rates"
         ),
         *(sf.sum(name).alias(name) for name in ("events", "throttled")),
-        sf.size(sf.array_distinct(sf.flatten(sf.collect_list("hours")))).alias("hours"),
-        sf.any_value("coverage").alias("coverage"),
+        hours.alias("hours"),
+        sf.min(sf.when(own.isNotNull(), sf.struct(own.alias("coverage"), "broker"))).alias("least"),
+    )
+    mean = sf.lit(coverage.mean)
+    days = sf.transform("hours", lambda hour: sf.floor(hour / _DAY_HOURS).cast("int"))
+    return (
+        of_tenants.withColumn("used_days", sf.array_distinct(days))
+        .withColumn("hours", sf.size("hours"))
+        .withColumn("coverage", sf.coalesce(sf.col("least.coverage"), mean))
+        .withColumn("least_covered", sf.col("least.broker"))
+        .withColumn("mean_coverage", mean)
+        .drop("least")
     )
 
 
-def _bounds(usage: UsageRows) -> DataFrame:
-    """One row: the end, and the share of 10-minute intervals of all brokers with a charge."""
+@dataclass(frozen=True, slots=True)
+class _Coverage:
+    """How much of the time the logs cover.
+
+    Attributes:
+        end_s: the end of the time, seconds since 1970.
+        mean: the share of the 10-minute intervals of all brokers with a charge.
+        of_brokers: the share of each broker that clients produce to or fetch from.
+    """
+
+    end_s: int
+    mean: float
+    of_brokers: Mapping[int, float]
+
+
+def _coverage(usage: UsageRows) -> _Coverage:
     since, until = usage.since, usage.until
-    slots_covered = usage.mapped(("broker", "window_start"), covered, COVERED)
-    slots = slots_covered.groupBy("broker", "slot").agg(sf.max("last").alias("last"))
-    first = sf.min("slot") if since is None else sf.lit(int(since.timestamp()) // COVER_S)
-    last = sf.max("slot") if until is None else sf.lit(int(until.timestamp() - 1) // COVER_S)
-    brokers = sf.size(sf.collect_set("broker"))
-    expected = brokers * sf.greatest(sf.lit(1), last - first + 1)
-    end = sf.max("last") if until is None else sf.lit(int(until.timestamp()))
-    return slots.agg((sf.count("*") / expected).alias("coverage"), end.alias("end"))
+    of_slots = usage.mapped(("quota_type", "broker", "window_start"), covered, COVERED)
+    slots = of_slots.groupBy("broker", "slot").agg(
+        sf.max("last").alias("last"), sf.max("has_records").alias("has_records")
+    )
+    of_brokers = slots.groupBy("broker").agg(
+        sf.count("*").alias("slots"),
+        sf.min("slot").alias("first"),
+        sf.max("slot").alias("newest"),
+        sf.max("last").alias("last"),
+        sf.max("has_records").alias("has_records"),
+    )
+    rows = of_brokers.collect()
+    if not rows:
+        return _Coverage(0, 0.0, {})
+    first = min(row.first for row in rows) if since is None else int(since.timestamp()) // COVER_S
+    last = (
+        max(row.newest for row in rows) if until is None else int(until.timestamp() - 1) // COVER_S
+    )
+    expected = max(1, last - first + 1)
+    return _Coverage(
+        max(row.last for row in rows) if until is None else int(until.timestamp()),
+        sum(row.slots for row in rows) / (expected * len(rows)),
+        {row.broker: row.slots / expected for row in rows if row.has_records},
+    )

@@ -21,10 +21,13 @@ Example: alice's 99th percentile is 1.0 MB/s, or 1.15 MB/s with a margin of 15 %
 3 s. With a target of 1 % and 30 s, the quota is 2.0 MB/s.
 
 A recommendation is refused if the logs cover too little of the time, if no candidate was replayed
-or passes, and if brokers would share the quota (``entities_of_brokers``). It is also refused if
-many charges have unknown amounts: the response to a throttled FETCH is empty, so the log does not
-show the demand. If more than 5 % of a broker's requests could not be read, everything is refused,
-since any tenant may have sent them, and the lines that are cut are those of large requests.
+or passes, and if brokers would share the quota (``entities_of_brokers``). It is refused if a day of
+usage has no replay under the tenant's name: quotas that have changed since then may have grouped
+its clients differently, and that day may be the one with the peak.
+It is also refused if many charges have unknown amounts: the response to a throttled FETCH is empty,
+so the log does not show the demand. If more than 5 % of a broker's requests could not be read,
+everything is refused, since any tenant may have sent them, and the lines that are cut are those of
+large requests.
 
 A quota for request time is five times as large, because the log lacks the network threads' time.
 
@@ -142,6 +145,7 @@ def _candidates(replay: DataFrame, terms: Terms) -> DataFrame:
         sf.max_by("quota", "dt").alias("in_force"),
         sf.max("peak_rate").alias("peak_replayed"),
         sf.sum("unknown").alias("unknown"),
+        sf.collect_set(sf.unix_date("dt")).alias("replayed_days"),
     )
     quotas = sf.array_distinct(sf.flatten(sf.transform("days", lambda day: day["tried"]["quota"])))
     judged = by_tenant.withColumn("candidates", sf.transform(quotas, _judged))
@@ -245,7 +249,7 @@ def _refused(terms: Terms) -> Column:
     least = terms.least_coverage
     uncovered = sf.concat(
         sf.lit("the logs cover "),
-        sf.floor(sf.col("coverage") * 100),
+        sf.floor(sf.col("mean_coverage") * 100),
         sf.lit(
             f" % of the time, less than {least * 100:.3g} %: leave the log on for longer, since"
             " nobody knows what tenants do in the rest of the time"
@@ -270,6 +274,16 @@ def _refused(terms: Terms) -> Column:
         sf.size("days"),
         sf.lit(" days were replayed without candidates; use `pipeline replay` with --candidates"),
     )
+    missing = sf.size(sf.array_except("used_days", "replayed_days"))
+    not_replayed = sf.concat(
+        missing,
+        sf.lit(" of "),
+        sf.size("used_days"),
+        sf.lit(
+            " days of usage were not replayed for these clients; other quotas may have grouped them"
+            " differently then: use `pipeline replay` for all days again"
+        ),
+    )
     return (
         sf.when(
             sf.col("entity").isin(entities) & (sf.col("entity") == f"user={ANONYMOUS}"),
@@ -278,13 +292,14 @@ def _refused(terms: Terms) -> Column:
         )
         .when(is_brokers, "brokers use it for their own work, which must not be throttled")
         .when(sf.lit(share > _MOST_UNREAD), unread)
-        .when(sf.col("coverage") < least, uncovered)
+        .when(sf.col("mean_coverage") < least, uncovered)
         .when(_unknown() > _MOST_UNKNOWN, unseen)
         .when(
             sf.coalesce(sf.size("candidates"), sf.lit(0)) == 0,
             "no candidate was replayed; use `pipeline replay` with --candidates",
         )
         .when(untried > 0, unreplayed)
+        .when(missing > 0, not_replayed)
         .when(
             sf.col("least").isNull(),
             f"every candidate throttles more than {terms.target * 100:.3g} %, or for longer than"
@@ -383,6 +398,9 @@ def _caveats(terms: Terms) -> list[_Caveat]:
     wait_s = sf.format_number(sf.col("throttle_ms_max") / _MS, 1)
     delay_s = sf.format_number("longest_delay_s", 0)
     broker, unread = _worst(terms)
+    on_broker = sf.coalesce(
+        sf.concat(sf.lit(" on broker "), sf.col("least_covered").cast("string")), sf.lit("")
+    )
     return [
         _Caveat(
             is_throttled,
@@ -397,7 +415,8 @@ def _caveats(terms: Terms) -> list[_Caveat]:
         ),
         needs(
             *("coverage", _COVERAGE),
-            *("the logs cover ", _percent(sf.col("coverage")), " of the time: 95 % for high"),
+            *("the logs cover ", _percent(sf.col("coverage")), " of the time", on_broker),
+            ": 95 % for high",
         ),
         needs(
             *("hours", _HOURS),

@@ -400,7 +400,11 @@ GOLD_RECOMMENDATION: Final = Table(
         Column("days", "int", "Days whose replays count"),
         Column("events", "bigint", "Number of charges in the data"),
         Column("hours", "double", "Hours with charges"),
-        Column("coverage", "double", "Share of the requested time that the logs cover"),
+        Column(
+            "coverage",
+            "double",
+            "Share of the requested time that the logs cover, on the tenant's least covered broker",
+        ),
         Column(
             "unread_share",
             "double",

@@ -46,7 +46,6 @@ def packed(amounts: dict[int, float], broker: int, quota_type: str = "produce") 
         "from_s": 0,
         "to_s": 1 << 40,
         "end": 86_400,
-        "coverage": 0.75,
         "second": np.array(seconds, np.int64).tobytes(),
         "amount": np.array([amounts[each] for each in seconds], np.float64).tobytes(),
         "events": np.ones(len(seconds), np.int64).tobytes(),
@@ -66,9 +65,9 @@ def test_each_broker_has_rates_of_its_own() -> None:
         ]
     )
     assert [
-        ("produce", "user=a", 6.0, 6.0, [50.0, 10.0], 3, 3, [0, 1], 3600, 0.75),
-        ("produce", "user=a", 4.0, 4.0, [40.0, 8.0], 2, 4, [0, 2], 7205, 0.75),
-        ("producer_ids", "user=a", 2.5, 2.5, None, 3, 3, [0, 1, 2], 7200, 0.75),
+        ("produce", "user=a", 1, 6.0, 6.0, [50.0, 10.0], 3, 3, [0, 1], 3600),
+        ("produce", "user=a", 2, 4.0, 4.0, [40.0, 8.0], 2, 4, [0, 2], 7205),
+        ("producer_ids", "user=a", 1, 2.5, 2.5, None, 3, 3, [0, 1, 2], 7200),
     ] == [tuple(row.values()) for row in decayed.rows(charged).to_pylist()]
 
 

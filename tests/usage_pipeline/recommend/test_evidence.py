@@ -72,3 +72,35 @@ def test_old_rates_count_less(spark: SparkSession, tmp_path: Path) -> None:
     assert int(newest.timestamp()) == alice.newest
     # The 10 minutes of a week ago, and six of today.
     assert pytest.approx(7 / (7 * 144 + 6)) == alice.coverage
+
+
+@pytest.mark.spark
+def test_the_broker_with_the_fewest_logs_counts(spark: SparkSession, tmp_path: Path) -> None:
+    """Of those that the tenant uses, without controllers, which log a few mutations."""
+
+    def used(broker: int, user: str, slots: int, **more: object) -> list[dict[str, object]]:
+        who = {"broker": broker, "user": user, "client_id": "etl", "quota_type": "produce"}
+        charged = {"amount": 1.0, "events": 1, "throttled": 0, **more}
+        times = [START + timedelta(minutes=10 * slot) for slot in range(slots)]
+        return [{**who, **charged, "window_start": at} for at in times]
+
+    rows = [
+        *used(1, "alice", 1),
+        *used(2, "alice", 6),
+        *used(2, "bob", 6),
+        *used(9, "bob", 1, quota_type="request"),
+        *used(9, "carol", 1, quota_type="controller_mutation"),
+    ]
+    found = evidence(
+        usage_rows(spark, tmp_path, rows), frame_of(spark, SILVER_QUOTA_CONFIG), Terms()
+    ).collect()
+    mean = 8 / 18
+    assert {
+        ("produce", "user=alice"): (1 / 6, 1, mean),
+        ("produce", "user=bob"): (1.0, 2, mean),
+        ("request", "user=bob"): (mean, None, mean),
+        ("controller_mutation", "user=carol"): (mean, None, mean),
+    } == {
+        (row.quota_type, row.entity): (row.coverage, row.least_covered, row.mean_coverage)
+        for row in found
+    }

@@ -164,6 +164,15 @@ def test_gaps_refuse(spark: SparkSession, tmp_path: Path) -> None:
 WEEK = range(0, 168 * HOUR_S, 600)
 
 
+def each_day(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+    """The rows of the first day, and the same candidates on the other days of the week."""
+    dates = [START.date() + timedelta(days=day) for day in range(1, 8)]
+    return [
+        *rows,
+        *({**row, "dt": day, "unknown": 0, "worst": None} for day in dates for row in rows),
+    ]
+
+
 def waited(name: str, waited_ms: int, unknown: int) -> list[dict[str, object]]:
     """The replay of a tenant whose longest wait is this one, with charges of unknown amounts."""
     at = START + timedelta(hours=1)
@@ -186,6 +195,8 @@ def of_a_week(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
         *(used(second, 1e6, user="erin") for second in WEEK),
         *(used(second, 6e6, user="erin") for second in range(60, 120)),
         *(used(second, 1e6, user=name) for name in _WAITED for second in WEEK),
+        *(used(second, 1e6, user="ivan") for second in WEEK),
+        *(used(second, 1e6, user="ivan", broker=7) for second in range(0, HOUR_S, 600)),
     ]
     replay = [
         *(replayed("=9000000", 9e6, 0, shared_by=f"user={who}") for who in _CONFIDENCE),
@@ -197,7 +208,7 @@ def of_a_week(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
     ]
     rows = gold_recommendation(
         usage_rows(spark, tmp_path_factory.mktemp("usage"), usage),
-        frame_of(spark, GOLD_REPLAY, *replay),
+        frame_of(spark, GOLD_REPLAY, *each_day(replay)),
         frame_of(spark, SILVER_QUOTA_CONFIG),
         Terms(whole_seconds=frozenset({4})),
         {},
@@ -237,7 +248,7 @@ def test_requests_that_could_not_be_read_count_against_it(
     """Any tenant may have sent them: the worst broker decides for all."""
     [alice] = gold_recommendation(
         usage_rows(spark, tmp_path, (used(second, 1e6) for second in WEEK)),
-        frame_of(spark, GOLD_REPLAY, replayed("=9000000", 9e6, 0)),
+        frame_of(spark, GOLD_REPLAY, *each_day([replayed("=9000000", 9e6, 0)])),
         frame_of(spark, SILVER_QUOTA_CONFIG),
         Terms(unread=unread),
         {},
@@ -250,7 +261,10 @@ def test_requests_that_could_not_be_read_count_against_it(
 
 
 def test_confidence_is_from_the_evidence(of_a_week: dict[str, Row]) -> None:
-    """A week is high, a day medium; a week in which a tenth was throttled is low."""
+    """A week is high, a day medium; a week in which a tenth was throttled is low.
+
+    It is low too if a broker of the tenant's has an hour of logs: a quota applies to each broker.
+    """
     rows = {name: of_a_week[name] for name in _CONFIDENCE}
     assert _CONFIDENCE == {
         name: (row.hours, row.events, row.confidence, row.caveats) for name, row in rows.items()
@@ -267,6 +281,10 @@ _CONFIDENCE = {
         *(168.0, 10_080, "low"),
         "10.0 % of the charges were throttled, so the demand may be higher: raise the quota for a"
         " while, and log again",
+    ),
+    "ivan": (
+        *(168.0, 10_140, "low"),
+        "the logs cover 0.6 % of the time on broker 7: 95 % for high",
     ),
 }
 

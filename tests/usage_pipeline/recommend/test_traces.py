@@ -192,6 +192,11 @@ def is_known(row: dict[str, Any]) -> bool:
     return bool(row["scenario"] == "in force" or row["dt"] != START.date())
 
 
+def is_later(row: dict[str, Any]) -> bool:
+    """Whether a row is not of the first day."""
+    return bool(row["dt"] != START.date())
+
+
 @pytest.fixture(scope="module")
 def advice(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
     """Name -> the recommendation for a tenant."""
@@ -201,6 +206,7 @@ def advice(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dic
         "throttled": Tenant(DAILY, throttled=1),
         "a run each day": Tenant(TRACES["weekly job"], [[day] for day in DAYS]),
         "not replayed": Tenant(TRACES["weekly job"], keeps=is_known),
+        "replayed later": Tenant(TRACES["weekly job"], keeps=is_later),
     }
     rows: dict[str, Row] = {}
     for day in {last_day(each.trace) for each in tenants.values()}:
@@ -304,3 +310,10 @@ def test_a_day_without_candidates_is_no_evidence(advice: Mapping[str, Row]) -> N
     row = advice["not replayed"]
     assert None is row.quota
     assert row.refused.startswith("1 of 8 days were replayed without candidates")
+
+
+def test_a_day_of_usage_without_a_replay_is_no_evidence(advice: Mapping[str, Row]) -> None:
+    """Its replay is missing, or it has the tenant's name under earlier quotas."""
+    row = advice["replayed later"]
+    assert None is row.quota
+    assert row.refused.startswith("1 of 8 days of usage were not replayed for these clients")

@@ -59,7 +59,7 @@ def test_workers_read_the_time_that_is_asked_for(spark: SparkSession, tmp_path: 
         for second in range(5, 16)
     ] == sorted(found, key=lambda row: row[2])
     last = UsageRows(spark, files, until=usage.until).mapped(
-        ("broker", "window_start"), covered, COVERED
+        ("quota_type", "broker", "window_start"), covered, COVERED
     )
     assert start + 15 == max(row["last"] for row in last.collect())
 
