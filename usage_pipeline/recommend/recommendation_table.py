@@ -23,7 +23,8 @@ Example: alice's 99th percentile is 1.0 MB/s, or 1.15 MB/s with a margin of 15 %
 A recommendation is refused if the logs cover too little of the time, if no candidate was replayed
 or passes, and if brokers would share the quota (``entities_of_brokers``). It is refused if a day of
 usage has no replay under the tenant's name: quotas that have changed since then may have grouped
-its clients differently, and that day may be the one with the peak.
+its clients differently, and that day may be the one with the peak. A quota that would also apply to
+clients of other tenants is refused too (``unfit``), and a quota for clients whose name is unclear.
 It is also refused if many charges have unknown amounts: the response to a throttled FETCH is empty,
 so the log does not show the demand. If more than 5 % of a broker's requests could not be read,
 everything is refused, since any tenant may have sent them, and the lines that are cut are those of
@@ -49,7 +50,8 @@ from pyspark.sql import functions as sf
 
 from usage_pipeline.kernels.delay import delays_until
 from usage_pipeline.recommend.evidence import TENANT, evidence
-from usage_pipeline.recommend.terms import Terms, entities_of_brokers
+from usage_pipeline.recommend.terms import UNCLEAR_NAME, Terms, entities_of_brokers
+from usage_pipeline.recommend.unfit import unfit
 from usage_pipeline.tables.schemas import GOLD_RECOMMENDATION
 from usage_pipeline.usage.quota_types import ANONYMOUS, KEYS
 from usage_pipeline.usage.usage_reader import UsageRows
@@ -100,7 +102,9 @@ def gold_recommendation(
         A row of GOLD_RECOMMENDATION for each tenant and quota type.
     """
     seen = evidence(usage, config, terms)
-    joined = seen.join(_candidates(replay, terms), list(TENANT), how="left")
+    joined = seen.join(_candidates(replay, terms), list(TENANT), how="left").join(
+        unfit(usage, config), list(TENANT), how="left"
+    )
     quota = _quota(terms)
     decided = joined.withColumn("refused", _refused(terms)).withColumn(
         "quota", sf.when(sf.col("refused").isNull(), quota)
@@ -284,6 +288,16 @@ def _refused(terms: Terms) -> Column:
             " differently then: use `pipeline replay` for all days again"
         ),
     )
+    applies_to = sf.concat(
+        sf.lit("a quota for it would also apply to "),
+        sf.col("applies_to"),
+        sf.lit(", whose usage is not part of it: "),
+        sf.when(
+            sf.col("entity").startswith("user="),
+            "give a client-id to the clients without one, or ",
+        ).otherwise(""),
+        sf.lit("set quotas for the user and the client-id together"),
+    )
     return (
         sf.when(
             sf.col("entity").isin(entities) & (sf.col("entity") == f"user={ANONYMOUS}"),
@@ -291,6 +305,8 @@ def _refused(terms: Terms) -> Column:
             " client-id, and then each client-id has its own",
         )
         .when(is_brokers, "brokers use it for their own work, which must not be throttled")
+        .when(sf.col("is_unclear"), UNCLEAR_NAME)
+        .when(sf.col("applies_to").isNotNull(), applies_to)
         .when(sf.lit(share > _MOST_UNREAD), unread)
         .when(sf.col("mean_coverage") < least, uncovered)
         .when(_unknown() > _MOST_UNKNOWN, unseen)

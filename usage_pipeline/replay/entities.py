@@ -31,6 +31,9 @@ from usage_pipeline.usage.quota_types import ANONYMOUS, KEYS, PRODUCER_IDS
 EVER: Final = 1 << 62
 """Milliseconds since 1970, after any log."""
 
+_OF_USER: Final = 3
+_OF_CLIENT: Final = 7
+"""The levels of a quota for a user and for a client-id."""
 _BY_USER: Final = frozenset({1, 2, 3, 4, 5, 6})
 _BY_CLIENT: Final = frozenset({1, 2, 4, 5, 7, 8})
 _SHARED_BY: Final = {
@@ -108,12 +111,7 @@ class Quotas:
         if not self._joined:
             self._spans.update({shape: _joined(spans) for shape, spans in self._spans.items()})
             self._joined = True
-        levels = [
-            (level, quota)
-            for level, parts in enumerate(_levels(user, client_id), 1)
-            if self._quota_type != PRODUCER_IDS or level in _SHARED_BY[True, False]
-            for quota in self._by_parts.get(parts, ())
-        ]
+        levels = self._of_levels(user, client_id)
         changes = {each for _, quota in levels for each in (quota.from_ms, quota.to_ms)}
         changes |= {each for spans in self._spans.values() for span in spans for each in span}
         edges = sorted({-EVER, EVER} | changes)
@@ -128,6 +126,38 @@ class Quotas:
             last = resolved
         if last is not None:
             yield last
+
+    def others_that_apply(self, user: str, client_id: str | None) -> list[str]:
+        """Return the groups without this client whose quota would apply to it all the same.
+
+        Example: without any quota, ANONYMOUS's etl is grouped by its client-id. A quota for the
+        user ANONYMOUS precedes that of a client-id, so it would apply to etl.
+
+        Args:
+            user: the client's user.
+            client_id: its client-id; None for any client-id that has no quota.
+        """
+        own = "\0" if client_id is None else client_id
+        *_, last = self.of_client(user, own)
+        levels = self._of_levels(user, own)
+        first = min((level for level, quota in levels if quota.to_ms >= EVER), default=math.inf)
+        groups = {_OF_USER: entity_name(user or None, None)}
+        if client_id is not None and self._quota_type != PRODUCER_IDS:
+            groups[_OF_CLIENT] = entity_name(None, client_id or None)
+        return [
+            group
+            for level, group in groups.items()
+            if group and level < first and group != last.shared_by
+        ]
+
+    def _of_levels(self, user: str, client_id: str) -> list[tuple[int, Quota]]:
+        """The quotas of a client at any time, each with its level, in the order of levels."""
+        return [
+            (level, quota)
+            for level, parts in enumerate(_levels(user, client_id), 1)
+            if self._quota_type != PRODUCER_IDS or level in _SHARED_BY[True, False]
+            for quota in self._by_parts.get(parts, ())
+        ]
 
     def _resolved(
         self, user: str, client_id: str, from_ms: int, to_ms: int, in_force: list[tuple[int, Quota]]

@@ -191,12 +191,10 @@ def test_what_a_plan_leaves_out_is_reported() -> None:
         {"entity": "user=alice", "quota": 1.0, "confidence": "low", "refused": None},
         {"entity": "user=bob", "quota": None, "confidence": "low", "refused": "no candidate"},
         {"entity": "user=carol", "quota": 1.0, "confidence": "high", "refused": None},
-        *(
-            {"entity": f"client-id={name}", "quota": None, "confidence": "low", "refused": why}
-            for name in ("<default>", "a,client-id=b", "<default>")
-            for why in [UNCLEAR_NAME]
-        ),
     ]
+    unclear = {"quota": None, "confidence": "low", "refused": UNCLEAR_NAME}
+    names = ("<default>", "a,client-id=b", "<default>")
+    rows += [{**unclear, "entity": f"client-id={name}"} for name in names]
     assert [
         "the plan leaves out 1 quota of a confidence below medium; the option --least-confidence"
         " includes such quotas, and the table gold_recommendation has them",

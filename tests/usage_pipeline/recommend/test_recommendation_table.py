@@ -8,7 +8,7 @@ from pyspark.sql import Row, SparkSession
 
 from tests.usage_pipeline.build import frame_of, usage_rows
 from usage_pipeline.recommend.recommendation_table import gold_recommendation
-from usage_pipeline.recommend.terms import Terms
+from usage_pipeline.recommend.terms import UNCLEAR_NAME, Terms
 from usage_pipeline.tables.schemas import GOLD_REPLAY, SILVER_QUOTA_CONFIG
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -139,6 +139,41 @@ def test_the_smallest_that_throttles_few(spark: SparkSession, tmp_path: Path) ->
     assert 1.0 == found["user=frank"].hours
     # Dave's quota stays, since none is recommended.
     assert pytest.approx((4e6 + 6.9e6 + 1e5 + 2e6) / 1.1e7) == alice.share_of_capacity
+
+
+def test_no_quota_is_for_clients_that_it_was_not_measured_on(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A user's quota precedes those of client-ids, and a client-id's applies to all its users."""
+    clients = [
+        *(("ANONYMOUS", "etl"), ("ANONYMOUS", ""), ("ANONYMOUS", "web"), ("alice", "web")),
+        *(("ANONYMOUS", "<default>"), ("team,client-id=etl", "x")),
+    ]
+    usage = [
+        used(second, 1e6, user=user, client_id=client_id)
+        for user, client_id in clients
+        for second in range(0, HOUR_S, 600)
+    ]
+    refused = {
+        "user=ANONYMOUS": "a quota for it would also apply to client-id=",
+        "client-id=web": "a quota for it would also apply to user=alice, whose usage",
+        "client-id=<default>": UNCLEAR_NAME,
+        "user=team,client-id=etl": UNCLEAR_NAME,
+    }
+    names = {"client-id=etl", "user=alice", *refused}
+    rows = gold_recommendation(
+        usage_rows(spark, tmp_path, usage),
+        frame_of(spark, GOLD_REPLAY, *(replayed("=10", 10.0, 0, shared_by=each) for each in names)),
+        frame_of(spark, SILVER_QUOTA_CONFIG),
+        Terms(),
+        {},
+        day=START.date(),
+    ).collect()
+    found = {row.entity: row for row in rows}
+    assert names == set(found)
+    assert {"client-id=etl", "user=alice"} == {row.entity for row in rows if row.quota is not None}
+    for name, reason in refused.items():
+        assert found[name].refused.startswith(reason)
 
 
 def test_gaps_refuse(spark: SparkSession, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from sidecar.quotas.entities import DEFAULT, Entity, Name, resolve
 from tests.support.prediction import _shaped, _shapes
 from tests.usage_pipeline.build import frame_of
 from usage_pipeline.replay.entities import EVER, Quota, Quotas, quotas_of
+from usage_pipeline.silver.quota_config import DEFAULT as DEFAULT_NAME
 from usage_pipeline.silver.quota_config import snapshot_rows
 from usage_pipeline.tables.schemas import SILVER_QUOTA_CONFIG
 from usage_pipeline.usage.quota_types import KEYS
@@ -108,6 +109,38 @@ def test_without_a_login_it_is_the_client_id_that_a_quota_would_be_set_for() -> 
         for user, client_id in (("ANONYMOUS", "etl"), ("alice", "etl"), ("ANONYMOUS", ""))
     ]
     assert ["client-id=etl", "user=alice", "user=ANONYMOUS"] == found
+
+
+def test_a_quota_of_another_group_reaches_a_client() -> None:
+    """A user's quota precedes one of a client-id, and the client's own precedes both."""
+    quotas = Quotas("produce")
+    assert ["user=ANONYMOUS"] == quotas.others_that_apply("ANONYMOUS", "etl")
+    assert ["client-id=etl"] == quotas.others_that_apply("alice", "etl")
+    assert [] == quotas.others_that_apply("alice", "")
+    # The client without a client-id is the only one of its group.
+    assert ["user=ANONYMOUS"] == quotas.others_that_apply("ANONYMOUS", None)
+    quotas.add("alice", None, Quota("user=alice", 1.0, 0, EVER))
+    assert [] == quotas.others_that_apply("alice", "etl")
+    quotas.add(None, "etl", Quota("client-id=etl", 1.0, 0, EVER))
+    assert ["user=bob"] == quotas.others_that_apply("bob", "etl")
+
+
+@pytest.mark.parametrize(
+    ("level", "expected"),
+    [
+        (("bob", DEFAULT_NAME), []),
+        ((DEFAULT_NAME, "app"), ["user=bob"]),
+        ((DEFAULT_NAME, DEFAULT_NAME), ["user=bob"]),
+        ((None, DEFAULT_NAME), ["user=bob"]),
+    ],
+)
+def test_a_quota_reaches_past_later_levels(
+    level: tuple[str | None, str | None], expected: list[str]
+) -> None:
+    """A quota for the user takes the place of the defaults after it in Kafka's order."""
+    quotas = Quotas("produce")
+    quotas.add(*level, Quota("", 1.0, 0, EVER))
+    assert expected == quotas.others_that_apply("bob", "app")
 
 
 def test_beside_users_with_quotas_it_is_the_user_that_a_quota_would_be_set_for() -> None:
