@@ -1,9 +1,10 @@
 """Reads the partitions of declared classes, and deletes their oldest records.
 
 ``look`` reads leaders, high watermarks, sizes and first offsets, in this order: a size must be
-newer than its high watermark (``sidecar.throttle.partition_track``). ``examine`` reads what limits
-a deletion: the topics' configurations, the first young record, and the committed offsets of all
-groups (``sidecar.kafka.group_commits``).
+newer than its high watermark (``sidecar.throttle.partition_track``). It also reads the topics'
+configurations, since what was seen of a topic while it was compacted never counts. ``examine``
+reads what limits a deletion: the first young record, and the committed offsets of all groups
+(``sidecar.kafka.group_commits``).
 
 Needed: DESCRIBE, DESCRIBE_CONFIGS and DELETE on the declared topics, DESCRIBE on the groups and on
 __consumer_offsets, and DESCRIBE on the cluster, like polls.
@@ -69,10 +70,14 @@ class Look:
     Attributes:
         partitions: those that could be read.
         left_out: topic -> why some of it could not.
+        segment_bytes: topic -> its segment.bytes; without the unsuitable topics.
+        unsuitable: topic -> why nothing may be deleted from it, by its configuration.
     """
 
     partitions: Mapping[Partition, Seen]
     left_out: Mapping[str, str] = field(default_factory=dict)
+    segment_bytes: Mapping[str, int] = field(default_factory=dict)
+    unsuitable: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +85,14 @@ class Examined:
     """What limits deletions.
 
     Attributes:
-        segment_bytes: topic -> its segment.bytes; without the topics that are left out.
         young_from: partition -> the first record younger than its class keeps, or its end.
         commits: partition -> group -> its committed offset, or ``NOTHING``.
         groups_unknown: why the groups are not known; "" if they are.
-        left_out: topic -> why it is left out.
     """
 
-    segment_bytes: Mapping[str, int]
     young_from: Mapping[Partition, int]
     commits: Mapping[Partition, Mapping[str, int]]
     groups_unknown: str
-    left_out: Mapping[str, str]
 
 
 class ExpendableTopics:
@@ -156,6 +157,10 @@ class ExpendableTopics:
         sizes = await self._sizes(answer.led, deadline)
         earliest = {key: (epoch, EARLIEST) for key, (epoch, _) in latest.items()}
         starts = await offsets_at(self._pool, earliest, leaders, deadline)
+        topics = sorted({topic for topic, _ in answer.led})
+        configs = await self._configs(topics, deadline)
+        if isinstance(configs, Failure):
+            return configs
         found: dict[Partition, Seen] = {}
         left_out = dict(answer.left_out)
         for key, led in answer.led.items():
@@ -169,7 +174,7 @@ class ExpendableTopics:
             else:
                 sight = Sight(now, (led.topic_id, led.leader, led.epoch), start, end, size)
                 found[key] = Seen(sight, led.leader, frozenset(replicas))
-        return Look(found, left_out)
+        return Look(found, left_out, *configs)
 
     async def examine(
         self,
@@ -187,12 +192,6 @@ class ExpendableTopics:
             timeout_s: the time for all requests, seconds.
         """
         deadline = asyncio.get_running_loop().time() + timeout_s
-        topics = sorted({topic for topic, _ in partitions})
-        request = DescribeConfigs(TOPIC, topics, _CONFIGS)
-        configs = await self._pool.call_any(request, deadline, _configs, "configurations of topics")
-        if isinstance(configs, Failure):
-            return configs
-        segments, left_out = configs
         times = {
             key: (seen.sight.lineage[2], now_ms - round(1000 * declared.keep_s))
             for key, seen in partitions.items()
@@ -204,7 +203,6 @@ class ExpendableTopics:
         unknown = f"the groups are not known: {groups}" if isinstance(groups, str) else ""
         commits = {} if isinstance(groups, str) else groups
         return Examined(
-            segments,
             {
                 # -1: no record is that young.
                 key: partitions[key].sight.end if offset < 0 else offset
@@ -213,7 +211,6 @@ class ExpendableTopics:
             },
             {key: commits_of(key, commits) for key in partitions},
             unknown,
-            left_out,
         )
 
     async def delete(
@@ -229,6 +226,14 @@ class ExpendableTopics:
         deadline = asyncio.get_running_loop().time() + timeout_s
         request = MetadataOfTopics(topics, rights=True)
         return await self._pool.call_any(request, deadline, _undeletable, "rights on topics")
+
+    async def _configs(
+        self, topics: Sequence[str], deadline: float
+    ) -> tuple[dict[str, int], dict[str, str]] | Failure:
+        if not topics:
+            return {}, {}
+        request = DescribeConfigs(TOPIC, topics, _CONFIGS)
+        return await self._pool.call_any(request, deadline, _configs, "configurations of topics")
 
     async def _sizes(
         self, led: Mapping[Partition, Led], deadline: float
@@ -268,16 +273,16 @@ def _undeletable(response: Response, _: HostPort) -> frozenset[str]:
 
 def _configs(response: Response, _: HostPort) -> tuple[dict[str, int], dict[str, str]]:
     segments: dict[str, int] = {}
-    left_out: dict[str, str] = {}
+    unsuitable: dict[str, str] = {}
     for code, _message, _type, topic, configs, *_tags in response.results or ():
         values = {name: value for name, value, *_ in configs or ()}
         policy = values.get("cleanup.policy")
         if code:
-            left_out[topic] = refused("DescribeConfigs", code, "DescribeConfigs", topic).message
+            unsuitable[topic] = refused("DescribeConfigs", code, "DescribeConfigs", topic).message
         elif policy != "delete":
-            left_out[topic] = f"its cleanup.policy is {policy}: only delete is supported"
+            unsuitable[topic] = f"its cleanup.policy is {policy}: only delete is supported"
         elif values.get("remote.storage.enable") == "true":
-            left_out[topic] = "its records are in tiered storage, too"
+            unsuitable[topic] = "its records are in tiered storage, too"
         else:
             segments[topic] = int(values["segment.bytes"])
-    return segments, left_out
+    return segments, unsuitable

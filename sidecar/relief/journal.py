@@ -91,9 +91,17 @@ class Journal:
         ended = {entry.step for entry in self.entries if entry.kind == "end"}
         return [each for each in self.entries if each.kind == "begin" and each.step not in ended]
 
-    def about(self, volume: LogDir, kind: str) -> list[Entry]:
-        """The lines of a kind about a volume, oldest first."""
-        return [each for each in self.entries if each.kind == kind and each.volume == volume]
+    def until(self, now_s: float) -> list[Entry]:
+        """The lines up to a time, in epoch seconds, oldest first.
+
+        A later one is of a clock that was ahead: it does not tell how long ago it was written.
+        """
+        return [each for each in self.entries if each.at <= now_s]
+
+    def about(self, volume: LogDir, kind: str, now_s: float) -> list[Entry]:
+        """The lines of a kind about a volume up to a time; see ``until``."""
+        lines = self.until(now_s)
+        return [each for each in lines if each.kind == kind and each.volume == volume]
 
     def load(self, now_s: float) -> None:
         """Read the lines, and remove old files; ``now_s`` in epoch seconds.

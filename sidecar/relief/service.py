@@ -13,7 +13,11 @@ that another sidecar has deleted may not be free yet.
 
 It refuses to act unless the last poll saw every active broker lately, on another cluster than that
 of its journal, and while the file with the classes is not the one that was read: a topic that an
-operator has just removed from it is not touched.
+operator has just removed from it is not touched. Since writing a line may take seconds, all this is
+checked again after it.
+
+What was deleted counts as free until volumes were read after the time that freeing takes, whatever
+becomes of the partition meanwhile. Otherwise the same room would be made again.
 
 Example: a kill -9 between the request and the journal's line. The next start finds the step open,
 reads 200 as the first offset of logs 0, and writes that line with ``found``.
@@ -187,7 +191,8 @@ class Relief:
             self.planned = Plan(None, (), "another sidecar acts")
             return
         try:
-            planned = await self._plan()
+            classes = self.file.contents
+            planned = await self._plan(classes)
             self._note("" if not isinstance(planned, Failure) else planned.message)
             if isinstance(planned, Failure):
                 self.planned = Plan(None, (), planned.message, is_short=any(self._short()))
@@ -197,18 +202,18 @@ class Relief:
             if planned.is_short and planned.room is not None:
                 self._held.add(planned.room.log_dir)
             if planned.deletions and planned.room and self.deletes and self.is_first():
-                await self._step(planned, planned.room)
+                await self._step(planned, planned.room, classes)
         except (OSError, TimeoutError) as error:
             self._note(f"the journal can't be written: {error}")
 
-    async def _plan(self) -> Plan | Failure:
+    async def _plan(self, classes: Sequence[ReliefClass]) -> Plan | Failure:
         now = self.board.now()
         if not self._is_loaded:
             await _THREADS.call(self.journal.load, self.wall(now))
             self._is_loaded = True
         if now >= self._settle[0] + _SETTLED_AGAIN_S:
             self._settle = (now, await self.read_settle())
-        settle_s, classes = self._settle[1], self.file.contents
+        settle_s = self._settle[1]
         look = await self._look()
         if isinstance(look, Failure):
             return look
@@ -218,14 +223,16 @@ class Relief:
         if not refusal:
             await self._note_gains(rooms, settle_s)
         self._failed = {key: each for key, each in self._failed.items() if each[0] > now}
-        self.left_out = {**look.left_out, **{key: text for key, (_, text) in self._failed.items()}}
+        failed = {key: text for key, (_, text) in self._failed.items()}
+        self.left_out = {**look.left_out, **look.unsuitable, **failed}
         view = View(
             rooms,
-            [self._expendable(key, each, None) for key, each in seen.items()],
+            [self._expendable(key, each, 0, None) for key, each in seen.items()],
             classes,
             settle_s,
             self.step_bytes,
             refusal,
+            pending=self._pending(),
             relieving=self._relieving(settle_s),
             in_vain=frozenset(room.log_dir for room in rooms if self._is_in_vain(room.log_dir)),
         )
@@ -234,23 +241,29 @@ class Relief:
         examined = await self.topics.examine(seen, classes, int(1000 * self.wall(now)), _READ_S)
         if isinstance(examined, Failure):
             return examined
-        self.left_out = {**self.left_out, **examined.left_out}
-        if not await self._is_current() or self.file.contents is not classes:
-            return plan(replace(view, refusal=f"{self.file.path} has just changed"))
+        # Reading took a while, in which a broker may have become silent.
+        if refusal := await self._has_changed(classes):
+            return plan(replace(view, refusal=refusal))
         return plan(
             replace(
                 view,
                 partitions=[
-                    self._expendable(key, each, examined)
+                    self._expendable(key, each, look.segment_bytes[key[0]], examined)
                     for key, each in seen.items()
-                    if key[0] not in self.left_out and key[0] in examined.segment_bytes
+                    if key[0] not in self.left_out and key[0] in look.segment_bytes
                 ],
-                # Reading took a while, in which a broker may have become silent.
-                refusal=self._refusal(settle_s),
                 groups_unknown=examined.groups_unknown,
                 left_out=self.left_out,
             )
         )
+
+    async def _has_changed(self, classes: Sequence[ReliefClass]) -> str:
+        """Why a plan by these classes may no longer be carried out; "" if it may."""
+        if not await self._is_current() or self.file.contents is not classes:
+            return f"{self.file.path} has just changed"
+        if not self.is_first():
+            return "another sidecar acts"
+        return self._refusal(self._settle[1])
 
     async def _is_current(self) -> bool:
         try:
@@ -261,20 +274,25 @@ class Relief:
             return False
 
     async def _look(self) -> Look | Failure:
-        now = self.board.now()
+        now, pending_s = self.board.now(), self._pending_s()
         look = await self.topics.look(self.file.contents, _READ_S)
         if isinstance(look, Failure):
             return look
         if self._watched_since is None:
             self._watched_since = now
-        self._tracks = {
-            key: next_track(self._tracks.get(key), each.sight, self._settle[1])
-            for key, each in look.partitions.items()
-        }
-        self._homes = {key: each.homes for key, each in look.partitions.items()}
+        tracks = {key: each.interrupted(now, pending_s) for key, each in self._tracks.items()}
+        lacking = {key: each for key, each in tracks.items() if key not in look.partitions}
+        self._homes = {key: self._homes[key] for key, each in lacking.items() if each.moves}
+        self._tracks, before = {key: lacking[key] for key in self._homes}, self._tracks
+        for key, seen in look.partitions.items():
+            track = next_track(before.get(key), seen.sight, pending_s)
+            if key[0] in look.unsuitable:
+                # Compaction removes records in the middle, so earlier sizes tell nothing.
+                track = track.interrupted(now, pending_s)
+            self._tracks[key], self._homes[key] = track, seen.homes
         return look
 
-    async def _step(self, planned: Plan, room: Room) -> None:
+    async def _step(self, planned: Plan, room: Room, classes: Sequence[ReliefClass]) -> None:
         self._steps += 1
         self._written.setdefault(room.log_dir, self._increases(room.log_dir))
         begin = Entry(
@@ -289,6 +307,12 @@ class Relief:
         )
         async with asyncio.timeout(_WRITE_S):
             await self.journal.append(begin)
+        # Writing took a while. Nothing may come between this and the request.
+        if refusal := await self._has_changed(classes):
+            stopped = Failure(FailureKind.BROKER, refusal)
+            keys = [(each.topic, each.index) for each in planned.deletions]
+            await self._end(begin, dict.fromkeys(keys, stopped), found=False)
+            return
         outcomes = await self.topics.delete(
             {(each.topic, each.index): each.to for each in planned.deletions},
             {(each.topic, each.index): each.leader for each in planned.deletions},
@@ -303,6 +327,14 @@ class Relief:
             else:
                 self.deletions += 1
                 self.deleted_bytes += each.about_bytes
+                self._moved((each.topic, each.index), outcome)
+
+    def _moved(self, key: Partition, start: int) -> None:
+        """Note a deletion at once: the next reading may lack the partition."""
+        track = self._tracks[key]
+        start = max(start, track.last.start)
+        sight = replace(track.last, at=self.board.now(), start=start)
+        self._tracks[key] = next_track(track, sight, self._pending_s())
 
     async def _end(self, begin: Entry, outcomes: Outcomes, *, found: bool) -> None:
         ended = [_ended(each, outcomes[each.topic, each.partition]) for each in begin.deletions]
@@ -340,11 +372,13 @@ class Relief:
 
     async def _note_gains(self, rooms: Sequence[Room], settle_s: float) -> None:
         """Note whether a volume has gained what it would without the writes to declared topics."""
-        now_s = self.wall(self.board.now())
+        now_s, read_s = self.wall(self.board.now()), self.wall(self._read_at())
         for room in rooms:
-            since = max((each.at for each in self.journal.about(room.log_dir, "gain")), default=0.0)
-            steps = [each for each in self.journal.about(room.log_dir, "begin") if each.at > since]
-            if not steps or now_s <= steps[0].at + settle_s:
+            gains = self.journal.about(room.log_dir, "gain", now_s)
+            since = max((each.at for each in gains), default=0.0)
+            begun = self.journal.about(room.log_dir, "begin", now_s)
+            steps = [each for each in begun if each.at > since]
+            if not steps or read_s <= steps[0].at + settle_s:
                 continue
             first = steps[0]
             written = self._written.pop(room.log_dir, None)
@@ -375,7 +409,7 @@ class Relief:
         board, now = self.board, self.board.now()
         memory = board.snapshot.memory
         known = self.journal.cluster_id
-        watched = now - (now if self._watched_since is None else self._watched_since)
+        watched = self._read_at() - (now if self._watched_since is None else self._watched_since)
         if board.unread or memory.membership is None:
             return board.unread or "the cluster was not polled yet"
         if memory.failure is not None:
@@ -388,7 +422,8 @@ class Relief:
                 'folder "relief" beside the state file away if that is right'
             )
         if watched < settle_s:
-            return f"this sidecar watches since {watched:.0f} s, and freeing takes {settle_s:.0f} s"
+            text = f"this sidecar watches since {max(0.0, watched):.0f} s"
+            return f"{text}, and freeing takes {settle_s:.0f} s"
         return ""
 
     def _unseen(self, now: float) -> str:
@@ -405,6 +440,24 @@ class Relief:
     def _volumes(self) -> Iterator[VolumeState]:
         for broker in self.board.snapshot.memory.active_brokers():
             yield from (state for state in broker.volumes if state.online)
+
+    def _read_at(self) -> float:
+        """When the volume that was read first was read last."""
+        return min((state.read_at for state in self._volumes()), default=self.board.now())
+
+    def _pending_s(self) -> float:
+        """How long what was deleted counts as free, seconds.
+
+        Volumes that were read some time ago do not show what was freed since then.
+        """
+        return self._settle[1] + self.board.now() - self._read_at()
+
+    def _pending(self) -> dict[LogDir, float]:
+        pending: dict[LogDir, float] = {}
+        for key, track in self._tracks.items():
+            for log_dir in self._homes[key]:
+                pending[log_dir] = pending.get(log_dir, 0.0) + track.pending_bytes
+        return pending
 
     def _rooms(self) -> Iterator[Room]:
         soft = self.board.snapshot.rules.soft_limit
@@ -430,26 +483,29 @@ class Relief:
         return next((room.available for room in found), None)
 
     def _relieving(self, settle_s: float) -> frozenset[LogDir]:
-        since = self.wall(self.board.now()) - settle_s
+        now_s = self.wall(self.board.now())
         return frozenset(
             each.volume
-            for each in self.journal.entries
-            if each.kind == "begin" and each.at >= since
+            for each in self.journal.until(now_s)
+            if each.kind == "begin" and each.at >= now_s - settle_s
         )
 
     def _is_in_vain(self, log_dir: LogDir) -> bool:
-        gains = self.journal.about(log_dir, "gain")[-MOST_IN_VAIN:]
+        now_s = self.wall(self.board.now())
+        gains = self.journal.about(log_dir, "gain", now_s)[-MOST_IN_VAIN:]
         in_vain = len(gains) == MOST_IN_VAIN and all(each.gained is False for each in gains)
-        return in_vain and gains[-1].at + AGAIN_S > self.wall(self.board.now())
+        return in_vain and gains[-1].at + AGAIN_S > now_s
 
-    def _expendable(self, key: Partition, seen: Seen, examined: Examined | None) -> Expendable:
+    def _expendable(
+        self, key: Partition, seen: Seen, segment_bytes: int, examined: Examined | None
+    ) -> Expendable:
         topic, index = key
-        found = Expendable(topic, index, seen.leader, seen.homes, self._tracks[key], 0)
+        track = self._tracks[key]
+        found = Expendable(topic, index, seen.leader, seen.homes, track, segment_bytes)
         if examined is None:
             return found
         return replace(
             found,
-            segment_bytes=examined.segment_bytes[topic],
             young_from=examined.young_from.get(key),
             commits=examined.commits[key],
         )

@@ -8,10 +8,13 @@ at most S bytes. Whatever the log grew by later was written at E or above:
     bytes at or above E  >=  the sum of all increases of S since that reading.
 
 Retention makes S smaller. It takes only the oldest records, and a decrease is not counted, so the
-bound holds. It does not hold if records in the middle vanish: topics with compaction are left out
-(``sidecar.kafka.expendable``), and a new leader, leader epoch or topic id, or an end that goes back
-(an unclean election), begins a new track. So the bound is exact, on the safe side, and needs no
-guess about sizes of records. A sidecar that has just started knows no bound yet.
+bound holds. It does not hold if records in the middle vanish. So it begins anew with a new leader,
+leader epoch or topic id, if an end goes back (an unclean election), and after a reading that lacks
+the partition, or finds that its topic is compacted (``Track.interrupted``). So the bound is exact,
+on the safe side, and needs no guess about sizes of records. A sidecar that has just started knows
+no bound yet.
+
+What was deleted outlives all this except another topic id: it may still be on disk.
 
 ``about`` is an estimate for everything else: the same curve, and below its first mark the mean size
 of the rest.
@@ -21,11 +24,13 @@ retention, then 90 MB at offset 1,500. At or above offset 1,000 there are at lea
 """
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 MOST_MARKS: Final = 128
 """The most marks of a partition. If there are more, every second one of the older half goes."""
+MOST_APART_S: Final = 120.0
+"""After a longer time without a reading, no bound holds: the topic may have been compacted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +62,12 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """A partition since it has its leader.
+    """A partition since it was first seen.
 
     Attributes:
         last: the last reading.
         increases: the sum of all increases of the size.
-        marks: earlier readings, oldest first, and the last one.
+        marks: earlier readings since it has its leader, oldest first, and the last one.
         moves: when the first offset moved, steady seconds, and about how many bytes were below it.
         unremoved: about how many of these bytes are still in the size.
     """
@@ -77,6 +82,12 @@ class Track:
     def pending_bytes(self) -> float:
         """About how much was deleted but may still be on disk."""
         return sum(nbytes for _, nbytes in self.moves)
+
+    def interrupted(self, now: float, pending_s: float) -> "Track":
+        """The track when a reading lacks the partition, so that the next one begins anew."""
+        moves = _pending(self.moves, now, pending_s)
+        last = replace(self.last, lineage=(self.last.lineage[0], -1, -1))
+        return replace(self, last=last, moves=moves)
 
     def kept_from(self, nbytes: int) -> int | None:
         """The newest offset that certainly has that many bytes at or above it; None: not known."""
@@ -108,20 +119,23 @@ class Track:
 
 def next_track(track: Track | None, sight: Sight, pending_s: float) -> Track:
     """The track after one more reading; ``pending_s``: how long deleted bytes stay on disk."""
-    if (
-        track is None
-        or sight.lineage != track.last.lineage
-        or sight.end < track.last.end
-        or sight.start < track.last.start
-    ):
+    if track is None or sight.lineage[0] != track.last.lineage[0]:
         return Track(sight, marks=(Mark(sight.end, 0),))
-    increases = track.increases + max(0, sight.size - track.last.size)
-    moves = tuple(move for move in track.moves if move[0] >= sight.at - pending_s)
+    moves = _pending(track.moves, sight.at, pending_s)
     moved = track.about(sight.start)
     if sight.start > track.last.start:
         moves = (*moves, (sight.at, moved))
     removed = max(0, track.last.size - sight.size)
     unremoved = max(0.0, track.unremoved + moved - removed) if moves else 0.0
+    if (
+        sight.lineage != track.last.lineage
+        or sight.end < track.last.end
+        or sight.start < track.last.start
+        or sight.at > track.last.at + MOST_APART_S
+    ):
+        marks = (Mark(sight.end, track.increases),)
+        return Track(sight, track.increases, marks, moves, unremoved)
+    increases = track.increases + max(0, sight.size - track.last.size)
     marks = track.marks
     if sight.end > marks[-1].end:
         marks = (*marks, Mark(sight.end, increases))
@@ -129,6 +143,12 @@ def next_track(track: Track | None, sight: Sight, pending_s: float) -> Track:
         half = MOST_MARKS // 2
         marks = (*marks[:half:2], *marks[half:])
     return Track(sight, increases, marks, moves, unremoved)
+
+
+def _pending(
+    moves: tuple[tuple[float, float], ...], now: float, pending_s: float
+) -> tuple[tuple[float, float], ...]:
+    return tuple(move for move in moves if move[0] >= now - pending_s)
 
 
 def _between(value: float, xs: list[float], ys: list[float]) -> float:

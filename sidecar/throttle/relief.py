@@ -50,6 +50,9 @@ MOST_IN_VAIN: Final = 3
 AGAIN_S: Final = 3600.0
 """How long such a volume is left alone then."""
 
+SAME_FILE_SYSTEM: Final = 0.0001
+"""The share of its size by which available bytes of log dirs on one file system may differ."""
+
 NOTHING: Final = -1
 """The committed offset of a group that has committed for the topic, but not for the partition."""
 
@@ -149,6 +152,8 @@ class View:
         settle_s: how long freeing takes, seconds.
         step_bytes: the most bytes of a step.
         refusal: why nothing may be deleted at all; "" if it may.
+        pending: volume -> about how many bytes were deleted there that may not be free yet, also
+            of partitions that may not be deleted from now.
         groups_unknown: why the groups' offsets are not known; "" if they are.
         relieving: the volumes that were relieved less than ``settle_s`` ago.
         in_vain: volumes that were relieved ``MOST_IN_VAIN`` times without a gain.
@@ -161,6 +166,7 @@ class View:
     settle_s: float
     step_bytes: int
     refusal: str = ""
+    pending: Mapping[LogDir, float] = field(default_factory=dict)
     groups_unknown: str = ""
     relieving: frozenset[LogDir] = frozenset()
     in_vain: frozenset[LogDir] = frozenset()
@@ -226,9 +232,21 @@ def deletable_to(
     return min(_bounds(partition, declared, groups_unknown))
 
 
-def pending(room: Room, partitions: Iterable[Expendable]) -> float:
-    """About how many bytes were deleted on a volume and may not be free yet."""
-    return sum(each.track.pending_bytes for each in partitions if room.log_dir in each.homes)
+def pending(room: Room, view: View) -> float:
+    """About how many bytes were deleted on a file system and may not be free yet."""
+    return sum(view.pending.get(each.log_dir, 0.0) for each in view.rooms if _shares(room, each))
+
+
+def _shares(room: Room, other: Room) -> bool:
+    """Whether two log dirs lie on one file system, as far as their sizes tell.
+
+    A broker reads log dirs one after another, and clients write meanwhile.
+    """
+    return (
+        room.log_dir[0] == other.log_dir[0]
+        and room.total == other.total
+        and abs(room.available - other.available) <= SAME_FILE_SYSTEM * room.total
+    )
 
 
 def _needing(view: View) -> list[Room]:
@@ -237,7 +255,7 @@ def _needing(view: View) -> list[Room]:
     for room in view.rooms:
         is_going_on = room.log_dir in view.relieving
         until = (room.ends_at if is_going_on else room.begins_at)(view.settle_s)
-        projected = room.available + pending(room, view.partitions)
+        projected = room.available + pending(room, view)
         # Where even an empty volume violates the limit, no deletion helps.
         if projected < until and room.threshold < room.total:
             needing.append(((projected - room.threshold) / max(room.growth, 1.0), room))
@@ -245,14 +263,18 @@ def _needing(view: View) -> list[Room]:
 
 
 def _step(room: Room, view: View) -> tuple[tuple[Deletion, ...], list[str]]:
-    projected = room.available + pending(room, view.partitions)
+    projected = room.available + pending(room, view)
     left = min(float(view.step_bytes), room.ends_at(view.settle_s) - projected)
     # A step is at least one segment, since less frees nothing.
     most = float(view.step_bytes)
     deletions: list[Deletion] = []
     holds = {topic: f"{topic}: {why}" for topic, why in view.left_out.items()}
     here = [each for each in view.partitions if room.log_dir in each.homes]
+    is_full = False
     for declared in view.classes:
+        if is_full:
+            # The next step goes on with the class before; a later one has to wait for it.
+            break
         mine = [each for each in here if class_of(each.topic, view.classes) is declared]
         limits = [(deletable_to(each, declared, view.groups_unknown), each) for each in mine]
         by_bytes = [(each.track.about(to), to, why, each) for (to, why), each in limits]
@@ -261,6 +283,7 @@ def _step(room: Room, view: View) -> tuple[tuple[Deletion, ...], list[str]]:
             take = min(max(left, each.segment_bytes), most, offered)
             if take < each.segment_bytes or to <= start:
                 too_large = each.segment_bytes > view.step_bytes
+                is_full |= not too_large and to > start and offered >= each.segment_bytes
                 text = "its segments are larger than a step" if too_large else why
                 holds.setdefault(each.topic, f"{each.topic}: {text}")
                 continue

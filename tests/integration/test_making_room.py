@@ -157,7 +157,7 @@ async def holds(topics: ExpendableTopics) -> str:
         return "; ".join(look.left_out.values()) or "no topic"
     found = await topics.examine(look.partitions, classes, 0, 20.0)
     assert not isinstance(found, Failure)
-    if why := found.left_out.get("logs") or found.groups_unknown:
+    if why := look.unsuitable.get("logs") or found.groups_unknown:
         return why
     assert {"etl": 3} == found.commits["logs", 0]
     (outcome,) = (await topics.delete({("logs", 0): 2}, {("logs", 0): 0})).values()

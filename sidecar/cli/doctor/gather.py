@@ -226,7 +226,7 @@ async def _declared(
         relief,
         topics=names,
         undeletable=sorted(refused),
-        left_out={**look.left_out, **found.left_out},
+        left_out={**look.left_out, **look.unsuitable},
         # With classes that ignore groups alone, no group holds anything.
         groups_unknown="" if all(each.ignores_groups for each in classes) else found.groups_unknown,
     )

@@ -58,6 +58,8 @@ class World:
         chance: what draws everything.
         faults: whether anything fails.
         committed: group -> partition -> its offset; "etl" reads logs-a and logs-b.
+        left_out: topic -> why it can't be read.
+        unsuitable: topic -> why its configuration rules a deletion out.
         kill_in: so many more moments until the sidecar that acts is killed; None: never.
         deleted: partition -> the highest offset that a deletion asked for.
     """
@@ -67,6 +69,8 @@ class World:
     faults: bool = False
     foreign: dict[int, int] = field(default_factory=lambda: dict.fromkeys((1, 2, 3), 0))
     committed: dict[str, dict[Partition, int]] = field(default_factory=lambda: {"etl": {}})
+    left_out: dict[str, str] = field(default_factory=dict)
+    unsuitable: dict[str, str] = field(default_factory=dict)
     kill_in: int | None = None
     silent: frozenset[int] = frozenset()
     groups_unknown: str = ""
@@ -172,7 +176,11 @@ class World:
                     frozenset((broker, "/d") for broker in log.replicas),
                 )
                 for key, log in declared.items()
-            }
+                if key[0] not in self.left_out
+            },
+            self.left_out,
+            {topic: SEGMENT for topic, _ in declared if topic not in self.unsuitable},
+            self.unsuitable,
         )
 
     async def examine(
@@ -186,7 +194,6 @@ class World:
             return DOWN
         assert partitions
         return Examined(
-            {topic: SEGMENT for topic, _ in partitions},
             {
                 key: self.logs[key].young_from(now_ms / 1000 - of.keep_s)
                 for key in partitions
@@ -201,7 +208,6 @@ class World:
                 for key in partitions
             },
             self.groups_unknown,
-            {},
         )
 
     async def delete(

@@ -5,8 +5,10 @@ import threading
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from sidecar.control.board import Board
 from sidecar.relief import journal, service
 from sidecar.relief.journal import Entry
 from sidecar.throttle.relief import MOST_IN_VAIN
@@ -16,12 +18,13 @@ from tests.sidecar.relief.scripted import (
     SEGMENT,
     SETTLE_S,
     STEP,
+    TOTAL,
     Sidecar,
     World,
     run,
     started,
 )
-from tests.support.partition_log import MB
+from tests.support.partition_log import MB, Log
 
 HOURS = float(os.environ.get("RELIEF_HOURS", "0.15"))
 SEEDS = range(int(os.environ.get("RELIEF_SEEDS", "20")))
@@ -144,6 +147,137 @@ async def test_two_that_act_delete_no_more_than_is_needed(tmp_path: Path) -> Non
     written = 12.0 * room.growth
     assert deleted <= room.ends_at(SETTLE_S) - room.available + written
     assert deleted > STEP
+
+
+async def relieved(folder: Path) -> tuple[World, Sidecar]:
+    """A relief of "debug" in one step, which is not free yet; nothing more is written."""
+    world, sidecar = started(3, folder)
+    sidecar.relief.step_bytes = 2000 * MB
+    world.logs = {("orders", 0): Log(5 * MB, [1, 2, 3]), ("debug", 0): Log(5 * MB, [1, 2])}
+    for second in range(125):
+        world.logs["debug", 0].write(1000, SEGMENT, world.clock.now - 7200.0 + second)
+    world.foreign = {1: TOTAL - 2500 * MB - 1300 * MB, 2: 0, 3: 0}
+    while not world.deletions:
+        await run(world, 1.0, sidecar)
+    for log in world.logs.values():
+        log.rate = 1.0
+    assert world.available(1) < LIMIT + 1000 * MB
+    return world, sidecar
+
+
+def deleted(world: World) -> float:
+    """What was deleted, bytes."""
+    return sum(sum(log.sizes) - log.bytes_from(log.start) for log in world.logs.values())
+
+
+async def test_what_was_deleted_counts_with_a_new_leader(tmp_path: Path) -> None:
+    """Otherwise the same room would be made again."""
+    world, sidecar = await relieved(tmp_path)
+    before = deleted(world)
+    world.logs["debug", 0].epoch += 1
+    await run(world, 3 * SETTLE_S, sidecar)
+    assert deleted(world) < before + 5 * SEGMENT
+
+
+async def test_what_was_deleted_counts_while_its_topic_is_left_out(tmp_path: Path) -> None:
+    """One answer of a broker is an error, and then a deletion of another partition failed."""
+    world, sidecar = await relieved(tmp_path)
+    before = deleted(world)
+    world.left_out = {"debug": "ListOffsets returned error 6"}
+    await run(world, 10.0, sidecar)
+    world.left_out = {}
+    await run(world, 10.0, sidecar)
+    sidecar.relief._failed["debug"] = (world.clock.now + 3 * SETTLE_S, "no answer")
+    world.logs["debug-2", 0] = Log(1.0, [1])
+    await run(world, 3 * SETTLE_S, sidecar)
+    assert deleted(world) < before + 5 * SEGMENT
+
+
+async def test_what_was_deleted_counts_until_a_later_reading_shows_it(tmp_path: Path) -> None:
+    """Volumes are read once a minute, so a reading may be older than the freeing."""
+    world, sidecar = await relieved(tmp_path)
+    before = deleted(world)
+    sidecar.relief.interval_s = 60.0
+    poll, polled = world.poll, world.clock.now
+
+    def seldom(board: Board) -> None:
+        nonlocal polled
+        if world.clock.now >= polled + 60.0:
+            polled = world.clock.now
+            poll(board)
+
+    world.poll = seldom  # type: ignore[method-assign]
+    await run(world, 3 * SETTLE_S, sidecar)
+    assert deleted(world) < before + 5 * SEGMENT
+
+
+async def test_what_was_written_to_a_compacted_topic_does_not_count(tmp_path: Path) -> None:
+    """Its cleaner removes records in the middle; only what is written later is counted."""
+    world, sidecar = started(7, tmp_path)
+    log = Log(9 * MB, [1, 2])
+    world.logs = {("orders", 0): Log(0.5 * MB, [1, 2, 3]), ("logs-a", 0): log}
+    world.unsuitable = {"logs-a": "its cleanup.policy is compact"}
+    await run(world, 300.0, sidecar)
+    log.rate = 1.0
+    for index in range(len(log.sizes)):
+        log.sizes[index] //= 4
+    for segment in log.segments:
+        segment[1] //= 4
+    assert "its cleanup.policy is compact" in sidecar.relief.planned.why
+    world.unsuitable = {}
+    world.foreign[1] += max(0, world.available(1) - 700 * MB)
+    await run(world, 60.0, sidecar)
+    assert 0 == world.deletions
+    assert "200.0 MB were not seen being written" in sidecar.relief.planned.why
+
+
+@pytest.mark.parametrize("changed", ["file", "peers", "brokers"])
+async def test_a_change_while_the_journal_is_written_stops_the_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
+    """A disk may take seconds; the line after the step names the change."""
+    append, (world, sidecar) = journal._append, started(1, tmp_path)
+
+    def changing(path: Path, entry: Entry) -> None:
+        append(path, entry)
+        if entry.kind != "begin":
+            return
+        if changed == "file":
+            sidecar.relief.file.path.write_text(DECLARED.replace("debug", "nothing"))
+        elif changed == "peers":
+            sidecar.is_first = False
+        else:
+            world.silent = frozenset({2})
+            world.poll(sidecar.board)
+
+    monkeypatch.setattr(journal, "_append", changing)
+    await run(world, 200.0, sidecar)
+    assert 0 == world.deletions
+    assert {} == world.deleted
+    check_journal(world, sidecar)
+    expected = {
+        "file": f"{sidecar.relief.file.path} has just changed",
+        "peers": "another sidecar acts",
+        "brokers": "broker 2 did not report its volumes",
+    }[changed]
+    ends = [line for line in sidecar.lines() if line.kind == "end"]
+    assert {expected} == {each.failure for line in ends for each in line.deletions}
+
+
+async def test_lines_of_a_clock_that_was_ahead_do_not_count(tmp_path: Path) -> None:
+    """A relief would otherwise seem to go on, or to be in vain, until that time."""
+    world, sidecar = started(5, tmp_path)
+    relief = sidecar.relief
+    line = Entry("begin", "a-1", world.clock.now + 86_400.0, "A", 1, "/d", LIMIT)
+    entries = [line, *[msgspec.structs.replace(line, kind="gain", gained=False)] * MOST_IN_VAIN]
+    for entry in entries:
+        await relief.journal.append(entry)
+    assert (frozenset(), False) == (relief._relieving(SETTLE_S), relief._is_in_vain((1, "/d")))
+    world.clock.now += 86_400.0
+    assert (frozenset({(1, "/d")}), True) == (
+        relief._relieving(SETTLE_S),
+        relief._is_in_vain((1, "/d")),
+    )
 
 
 async def test_a_topic_that_is_no_longer_declared_is_not_touched(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """How many bytes certainly come after an offset, and about how many come before it."""
 
-from sidecar.throttle.partition_track import MOST_MARKS, Sight, Track, next_track
+from sidecar.throttle.partition_track import MOST_APART_S, MOST_MARKS, Sight, Track, next_track
 
 ID = (b"id", 1, 1)
 
@@ -31,6 +31,33 @@ def test_what_makes_earlier_sizes_meaningless() -> None:
         Sight(20.0, ID, 9, 1300, 90),
     ):
         assert None is next_track(before, sight, 25.0).kept_from(1)
+
+
+def test_readings_that_are_far_apart() -> None:
+    """Compaction may have been on in between, which removes records in the middle."""
+    before = tracked((10, 1000, 50), (10, 1200, 80))
+    for at, expected in ((10.0 + MOST_APART_S, 1200), (10.1 + MOST_APART_S, None)):
+        assert expected == next_track(before, Sight(at, ID, 10, 1300, 90), 25.0).kept_from(10)
+
+
+def test_what_was_deleted_counts_with_a_new_leader() -> None:
+    """So does what another sidecar deletes meanwhile; not that of a topic with the same name."""
+    before = tracked((0, 1000, 100), (500, 1000, 100))
+    found = next_track(before, Sight(20.0, (b"id", 2, 2), 600, 1000, 100), 25.0)
+    assert (60.0, 60.0, None) == (found.pending_bytes, found.unremoved, found.kept_from(1))
+    assert 0.0 == next_track(found, Sight(50.0, (b"id", 2, 2), 600, 1000, 40), 25.0).pending_bytes
+    other = next_track(before, Sight(20.0, (b"new", 2, 2), 600, 1000, 100), 25.0)
+    assert (0.0, 0.0) == (other.pending_bytes, other.unremoved)
+
+
+def test_what_was_deleted_counts_while_a_reading_lacks_the_partition() -> None:
+    """For as long as freeing takes; no bound holds over the gap."""
+    before = tracked((0, 1000, 100), (500, 1000, 100), (500, 1100, 110))
+    gone = before.interrupted(35.0, 25.0)
+    assert 50.0 == gone.pending_bytes
+    assert 0.0 == before.interrupted(35.1, 25.0).pending_bytes
+    again = next_track(gone, Sight(35.0, ID, 500, 1200, 120), 25.0)
+    assert (50.0, 50.0, None) == (again.pending_bytes, again.unremoved, again.kept_from(1))
 
 
 def test_what_was_deleted_may_still_be_on_disk() -> None:

@@ -77,9 +77,19 @@ def test_a_step_is_bounded_and_ends_with_a_margin() -> None:
 
 
 def test_what_was_deleted_counts_as_free() -> None:
-    """Also if another sidecar has deleted it."""
-    moved = replace(partition().track, moves=((0.0, 100.0 * MB),))
-    assert None is plan(view(partition(track=moved))).room
+    """Of whatever partition, and from whatever log dir on the same file system."""
+    assert None is plan(view(partition(), pending={D1: 100.0 * MB})).room
+    other = (1, "/e")
+    for available, total, expected in (
+        (210, 4200, None),
+        (211, 4200, D1),
+        (210, 4201, D1),
+    ):
+        rooms = [room(), replace(room(available, other), total=total * MB)]
+        found = plan(view(partition(), rooms=rooms, pending={other: 100.0 * MB})).room
+        assert expected == (found and found.log_dir)
+    elsewhere = view(partition(), rooms=[room(), room(210, D2)], pending={D2: 100.0 * MB})
+    assert plan(elsewhere).deletions
 
 
 def test_classes_go_in_their_order_and_nothing_else_goes() -> None:
@@ -92,6 +102,26 @@ def test_classes_go_in_their_order_and_nothing_else_goes() -> None:
     nothing = plan(view(partition("orders")))
     assert ((), True) == (nothing.deletions, nothing.is_short)
     assert nothing.why.endswith("no declared topic is there")
+
+
+def test_a_later_class_waits_until_the_first_has_nothing_to_give() -> None:
+    """A step may have no room left for another segment of the first class."""
+
+    def debug(index: int, committed: int, segment: int) -> Expendable:
+        commits = {"etl": committed}
+        return partition("debug", index, segment_bytes=segment * MB, commits=commits)
+
+    first = debug(0, 110, 100)
+    for others, expected in (
+        ([debug(1, 109, 100)], [("debug", 0, 110)]),
+        ([debug(1, 109, 100), debug(2, 108, 40)], [("debug", 0, 110), ("debug", 2, 40)]),
+        # These give nothing in any step.
+        ([debug(1, 99, 100)], [("debug", 0, 110), ("logs", 0, 40)]),
+        ([debug(1, 900, 151)], [("debug", 0, 110), ("logs", 0, 40)]),
+    ):
+        classes = [ReliefClass(("debug",), keep_bytes=MB), LOGS]
+        found = plan(view(first, *others, partition(), classes=classes))
+        assert expected == [(each.topic, each.index, each.to) for each in found.deletions]
 
 
 def test_less_than_a_segment_is_left_alone() -> None:
