@@ -111,7 +111,7 @@ class Relief:
         topics: the cluster.
         file: the file with the classes.
         mode: whether to delete, or only to plan.
-        step_bytes: the most bytes of a step.
+        step_bytes: the most bytes of a step, by estimate.
         interval_s: the check interval, seconds.
         is_first: whether this sidecar acts.
         read_settle: returns how long freeing takes, seconds.

@@ -355,7 +355,7 @@ class Settings(BaseSettings):
     """Whether the sidecar deletes these records, or only shows what it would delete. With delete,
     it needs SIDECAR_STATE_FILE, beside which it keeps a journal for 90 days."""
     relief_step: Size = 2_000_000_000
-    """About the most that the sidecar deletes at once, every 10 s."""
+    """The most that the sidecar deletes at once, every 10 s, by its estimate of records' sizes."""
     token_file: File | None = None
     """A file with the bearer token for changes over HTTP. Without it, changes are rejected."""
     request_log_file: File | None = None
