@@ -1,9 +1,9 @@
 """Plans which records to delete so that no volume reaches its limit: a function of what is known.
 
-Only topics of a declared class are deleted from, in the order of the classes. What the next step can
-take of a class is not taken from a later one. A step deletes the
-oldest records of some partitions with a replica on one volume. It never deletes at or above the
-lowest of these offsets of a partition:
+Only topics of a declared class are deleted from, in the order of the classes: what the next step
+can take of a class is not taken from a later one. A step deletes the oldest records of some
+partitions with a replica on one volume. It never deletes at or above the lowest of these offsets of
+a partition:
 
 - The high watermark.
 - With ``keep_s``: the first record that is younger, by the records' timestamps. It is exact, since
@@ -23,9 +23,10 @@ so a partition that would give less than a segment is left alone.
 When: a volume is relieved from ``Room.begins_at`` on, and until ``Room.ends_at``. A step is for the
 most urgent volume alone. Freeing takes ``settle_s`` (log.retention.check.interval.ms,
 file.delete.delay.ms), so the plan begins when the limit is closer than twice that and half a
-minute, at the fastest recent growth. Bytes that were deleted count as free until the volume was read
-``settle_s`` later. Sizes of steps are estimates, floors are not: records from before the first mark
-of a track count as equally large, so a step may delete many times ``step_bytes`` of larger ones.
+minute, at the fastest recent growth. Bytes that were deleted count as free until the volume was
+read ``settle_s`` later. Sizes of steps are estimates, floors are not: records from before the first
+mark of a track count as equally large, so a step may delete many times ``step_bytes`` of larger
+ones.
 
 Two sidecars at once: both see what either deleted, since the first offsets moved. So the second one
 deletes only what is still needed, and a request with a known offset does nothing twice.
