@@ -133,8 +133,8 @@ def next_track(track: Track | None, sight: Sight, pending_s: float) -> Track:
         or sight.start < track.last.start
         or sight.at > track.last.at + MOST_APART_S
     ):
-        marks = (Mark(sight.end, track.increases),)
-        return Track(sight, track.increases, marks, moves, unremoved)
+        first = Mark(sight.end, track.increases)
+        return Track(sight, track.increases, (first,), moves, unremoved)
     increases = track.increases + max(0, sight.size - track.last.size)
     marks = track.marks
     if sight.end > marks[-1].end:
