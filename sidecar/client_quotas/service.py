@@ -223,7 +223,8 @@ class QuotaThrottle:
                 return
             is_second = self.found is not None and not self.lowered
             self.found, self._looked_at = found, now
-            self._is_alone = self._decided.factor < 1.0 and is_second and not self.lowered
+            throttles = self.board.snapshot.decision.factor < 1.0
+            self._is_alone = throttles and is_second and not self.lowered
         self._publish()
 
     async def settle(self) -> None:

@@ -9,9 +9,10 @@ import pytest
 
 from sidecar.client_quotas.plan import MOST_FIGHTS
 from sidecar.client_quotas.platform import KafkaQuotas, Outcomes
+from sidecar.control.board import Board
 from sidecar.quotas.entities import DEFAULT, Entity
 from sidecar.quotas.kept_originals import is_record
-from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.decision import Shadow, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import BudgetThrottle
 from sidecar.throttle.quota_steps import is_rung
@@ -300,6 +301,19 @@ async def test_one_that_leaves_acting_to_others(clock: FakeClock) -> None:
         assert alone == follows.throttle._is_alone
         clock.now += 60.0
     assert BEFORE == cluster.quotas
+
+
+async def test_one_that_only_observes_does_not_act_for_others(clock: FakeClock) -> None:
+    """Nothing is lowered in observe mode, however often it looks."""
+    follows = Sidecar(kafka(), clock)
+    limit = VolumeLimit(Rules(MinAvailableBytes(10), 300.0), 1.0)
+    follows.board = follows.throttle.board = Board(Shadow(limit), clock)
+    for _ in range(3):
+        follows.board.observe(whole(clock.now, [reading(1, clock.now, {"/d": 5})]))
+        await follows.throttle._look()
+        clock.now += 60.0
+    assert follows.throttle.would_lower
+    assert not follows.throttle._is_alone
 
 
 SLOW = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 200)]
