@@ -72,7 +72,8 @@ class _Volume:
             while ago; None: none does.
         is_kept: whether its broker was away, or its log dir offline or unreadable meanwhile, so
             that sidecars remember what they saw of it until they see it again.
-        least: the least bytes available since a callback began to have no answer; None: none is.
+        least: the least bytes available since some broker could not be read, or some callback had
+            no answer; None while there is no such broker or callback.
     """
 
     reported: int | None = None
@@ -128,6 +129,7 @@ class _Auditor:
         self._unregistered_until = 0.0
         self._cause_at = self._stop_cause_at = self._quiet_at = 0.0
         self._unanswered_at: dict[int, float | None] = {}
+        self._unread_at: dict[int, float | None] = {}
         self._forecasts_until: dict[int, float] = {}
 
     def look(self, moment: Moment) -> None:
@@ -190,19 +192,23 @@ class _Auditor:
         self._forecast(moment)
 
     def _forecast(self, moment: Moment) -> None:
-        """A callback without answers throttles once the last one's forecast is a full volume."""
+        """A callback without answers throttles once the last one's forecast is a full volume.
+
+        That counts from the last reading, which may be older than the last answer.
+        """
         setup, now = self._setup, moment.at_s
         for number, sight in moment.brokers.items():
-            answers = _is_reached(sight.quiet_s) and any(
-                _is_reached(each) for each in self._asked(moment, number)
-            )
+            is_reached = _is_reached(sight.quiet_s)
+            self._unread_at[number] = _since(self._unread_at.get(number), now, holds=not is_reached)
+            answers = is_reached and any(_is_reached(each) for each in self._asked(moment, number))
             self._unanswered_at[number] = _since(
                 self._unanswered_at.get(number), now, holds=not answers
             )
-        is_answered = not any(at_s is not None for at_s in self._unanswered_at.values())
+        unread = [at_s for at_s in self._unread_at.values() if at_s is not None]
+        unanswered = [at_s for at_s in self._unanswered_at.values() if at_s is not None]
         for volume in self._volumes.values():
             shown = [each for each in (volume.least, volume.reported) if each is not None]
-            volume.least = None if is_answered else min(shown, default=None)
+            volume.least = min(shown, default=None) if unread or unanswered else None
         room_bytes = min(
             (
                 each.least - setup.room_bytes
@@ -214,7 +220,7 @@ class _Auditor:
         for number, at_s in self._unanswered_at.items():
             if at_s is None or now - at_s > setup.validity_s:
                 continue
-            if room_bytes <= setup.most_bytes_per_s * (now - at_s):
+            if room_bytes <= setup.most_bytes_per_s * (now - min([at_s, *unread])):
                 self._forecasts_until[number] = now + self._recovery_s
 
     def _doubtful(

@@ -250,6 +250,24 @@ def test_a_throttle_by_a_forecast(*, available: int, is_cause: bool) -> None:
     assert broken(made(shown)) == ([] if is_cause else [(496.0, CAUSE)])
 
 
+@pytest.mark.parametrize("is_seen", [False, True], ids=["not seen", "seen"])
+def test_a_forecast_counts_from_the_last_reading(*, is_seen: bool) -> None:
+    """Broker 1 is not read for 60 s, and the last answer before a callback lost it was as old."""
+
+    def shown(second: int, number: int, sight: BrokerSight) -> BrokerSight:
+        room = 400 * MB if 450 <= second < 460 else 3_000 * MB
+        is_unseen = number == 1 and not is_seen and 450 <= second < 510
+        is_cut = number == 2 and 494 <= second < 510
+        return replace(
+            sight,
+            volumes=dict.fromkeys(sight.volumes, VolumeSight(room, 1000.0)),
+            factor=0.0 if number == 2 and 495 <= second < 530 else 1.0,
+            quiet_s=None if is_unseen or is_cut else sight.quiet_s,
+        )
+
+    assert broken(made(shown)) == ([(496.0, CAUSE)] if is_seen else [])
+
+
 def test_a_stop_without_a_cause() -> None:
     """No volume has been near the line since the beginning."""
     assert broken(made(between(199, 500, 2, stops=True))) == [(200.0, CAUSE)]
