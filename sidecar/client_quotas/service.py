@@ -2,9 +2,9 @@
 
 While producers are throttled, quotas fall in steps; after the release they rise to the originals
 (``sidecar.client_quotas.plan``). The same holds for the quotas of users whose owner is past its
-storage budget. Before a quota is lowered for the first time, its original is in
-the cluster, and in the state file if there is one. So after a kill the next start finds it in
-either place, and restores it if nothing is throttled.
+storage budget. Before a quota is lowered for the first time, its original is in the cluster, and in
+the state file if there is one. So after a kill the next start finds it in either place, and
+restores it if nothing is throttled.
 
 - Quotas, and the metrics of brokers before them, are read every 2 to 3 s while a quota is lowered
   or has to be, or a volume is near its limit. Otherwise they are read once a minute.
@@ -260,7 +260,7 @@ class QuotaThrottle:
             self._note(await self._make(planned))
             if self.ledger.kept != kept:
                 retain(self.board, self.ledger.kept)
-            self._log_early()
+            self._note_early()
             self._log_left()
         self._publish()
 
@@ -367,7 +367,7 @@ class QuotaThrottle:
             _log.info("client quotas can be read and set again")
         self.failure = text
 
-    def _log_early(self) -> None:
+    def _note_early(self) -> None:
         """Note whether quotas are lowered before a limit: from their fall until all rise."""
         nearest, now = self._early.nearest, self.board.now()
         goes_on = nearest.falls or (self._is_early and nearest.rise < RISE)
