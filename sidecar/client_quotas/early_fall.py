@@ -4,6 +4,7 @@ Only volumes that were seen within the validity count. While an override or the 
 none does, and quotas follow the factor alone.
 """
 
+import logging
 import math
 from dataclasses import dataclass, field
 from typing import Final
@@ -12,9 +13,14 @@ from sidecar.control.board import Board
 from sidecar.throttle.approach import LEAD_BY_FILL_S, LEAD_S, Approach, approach
 from sidecar.throttle.decision import Source
 from sidecar.throttle.fill_rates import FillRates
+from sidecar.throttle.quota_steps import RISE
+
+_log = logging.getLogger(__name__)
 
 _FAR_S: Final = 20.0
 """Longer than Kafka's quota window: brokers' metrics tell what clients write after that."""
+_WARN_S: Final = 900.0
+"""Between two warnings that quotas fall before a limit."""
 
 
 @dataclass(slots=True)
@@ -26,12 +32,15 @@ class EarlyFall:
         nearest: the volume that allows quotas least, as last judged; none if only a limit counts.
         is_near: whether a volume was so near that it matters what clients write. That may be known
             only once it is asked for, or once there is a quota.
+        is_on: whether quotas are lowered before a limit: from their fall until all rise freely.
     """
 
     fills: FillRates = field(default_factory=FillRates)
     nearest: Approach = field(default_factory=Approach)
     is_near: bool = False
+    is_on: bool = False
     _near_at: float = -math.inf
+    _warned_at: float = -math.inf
 
     def judge(self, board: Board, *, has_scope: bool, is_known: bool) -> None:
         """Judge the volumes that are remembered.
@@ -56,6 +65,14 @@ class EarlyFall:
         if self.is_near:
             self._near_at = now
         self.nearest = approach(states, self.fills, now, LEAD_S) if is_known else nearest
+
+    def note(self, now: float, *, is_lowered: bool) -> None:
+        """Note whether a quota is lowered now, and warn when quotas fall."""
+        goes_on = self.nearest.falls or (self.is_on and self.nearest.rise < RISE)
+        self.is_on = goes_on and is_lowered
+        if self.is_on and self.nearest.falls and now >= self._warned_at + _WARN_S:
+            self._warned_at = now
+            _log.warning("client quotas fall before the limit is reached: %s", self.nearest)
 
     def is_far(self, now: float) -> bool:
         """Whether quotas may be as they were: sooner, they would fall again at once."""

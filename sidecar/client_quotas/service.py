@@ -45,7 +45,7 @@ from sidecar.control.board import Board
 from sidecar.quotas.entities import Entity, Name
 from sidecar.throttle.decision import Decision, Source
 from sidecar.throttle.memory import Memory
-from sidecar.throttle.quota_steps import RISE, STEP_S
+from sidecar.throttle.quota_steps import STEP_S
 from sidecar.volumes import Failure
 
 _log = logging.getLogger(__name__)
@@ -54,8 +54,6 @@ _BUSY_S: Final = 2.0
 _REST_S: Final = 60.0
 _SPACING_S: Final = 1.0
 _PERSIST_S: Final = 5.0
-_WARN_S: Final = 900.0
-"""Between two warnings that quotas fall before a limit."""
 
 
 @dataclass(slots=True)
@@ -96,8 +94,6 @@ class QuotaThrottle:
     failure: str = field(default="", init=False)
     changed: int = field(default=0, init=False)
     _early: EarlyFall = field(default_factory=EarlyFall, init=False)
-    _is_early: bool = field(default=False, init=False)
-    _warned_at: float = field(default=-math.inf, init=False)
     _acts: bool = field(default=False, init=False)
     _is_alone: bool = field(default=False, init=False)
     _looked_at: float = field(default=-math.inf, init=False)
@@ -143,11 +139,12 @@ class QuotaThrottle:
         return len(beginning(self.found, self._wanted(factor)).values)
 
     def _judge(self) -> None:
+        if not self.lowers:
+            return
         rates = self.rates
         is_known = bool(rates.by_log or rates.by_metrics) and not rates.by_fill
         has_scope = self.logs is not None and self.logs.has_scope
-        if self.lowers:
-            self._early.judge(self.board, has_scope=has_scope, is_known=is_known)
+        self._early.judge(self.board, has_scope=has_scope, is_known=is_known)
 
     @property
     def _is_for_volumes(self) -> bool:
@@ -260,7 +257,7 @@ class QuotaThrottle:
             self._note(await self._make(planned))
             if self.ledger.kept != kept:
                 retain(self.board, self.ledger.kept)
-            self._note_early()
+            self._early.note(self.board.now(), is_lowered=bool(self.ledger.kept))
             self._log_left()
         self._publish()
 
@@ -356,7 +353,7 @@ class QuotaThrottle:
         readers.lowered = len(self.lowered)
         readers.near, readers.steering = "", frozenset()
         if self._acts and (self._early.is_near or self.ledger.kept):
-            readers.near = str(self._early.nearest) if self._is_early else ""
+            readers.near = str(self._early.nearest) if self._early.is_on else ""
             readers.steering = self._early.nearest.brokers
 
     def _note(self, failure: Failure | None) -> None:
@@ -366,15 +363,6 @@ class QuotaThrottle:
         elif self.failure and not text:
             _log.info("client quotas can be read and set again")
         self.failure = text
-
-    def _note_early(self) -> None:
-        """Note whether quotas are lowered before a limit: from their fall until all rise."""
-        nearest, now = self._early.nearest, self.board.now()
-        goes_on = nearest.falls or (self._is_early and nearest.rise < RISE)
-        self._is_early = goes_on and bool(self.ledger.kept)
-        if self._is_early and nearest.falls and now >= self._warned_at + _WARN_S:
-            self._warned_at = now
-            _log.warning("client quotas fall before the limit is reached: %s", nearest)
 
     def _log_left(self) -> None:
         for entity in {*self.ledger.left} - self._left:

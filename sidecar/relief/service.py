@@ -280,10 +280,14 @@ class Relief:
             return look
         if self._watched_since is None:
             self._watched_since = now
-        tracks = {key: each.interrupted(now, pending_s) for key, each in self._tracks.items()}
-        lacking = {key: each for key, each in tracks.items() if key not in look.partitions}
-        self._homes = {key: self._homes[key] for key, each in lacking.items() if each.moves}
-        self._tracks, before = {key: lacking[key] for key in self._homes}, self._tracks
+        before = self._tracks
+        lacking = {
+            key: each.interrupted(now, pending_s)
+            for key, each in before.items()
+            if key not in look.partitions
+        }
+        self._tracks = {key: each for key, each in lacking.items() if each.moves}
+        self._homes = {key: self._homes[key] for key in self._tracks}
         for key, seen in look.partitions.items():
             track = next_track(before.get(key), seen.sight, pending_s)
             if key[0] in look.unsuitable:
