@@ -130,12 +130,15 @@ class ApiServer:
         await seen(f"no {path}", lambda: self.client.get(path).status_code == httpx.codes.NOT_FOUND)
 
     def inventory(self, namespace: str) -> set[str]:
-        """Everything in a namespace, as "kind/name"."""
+        """Everything in a namespace but events, as "kind/name".
+
+        The API server writes events itself, such as when it looks through its services every 3 minutes.
+        """
         groups = self.client.get("/apis").raise_for_status().json()["groups"]
         found = set()
         for version in ("v1", *(each["preferredVersion"]["groupVersion"] for each in groups)):
             for kind in self._kinds(version):
-                if kind["namespaced"] and "list" in kind["verbs"]:
+                if kind["namespaced"] and "list" in kind["verbs"] and kind["kind"] != "Event":
                     listed = self.client.get(self._folder(version, kind["kind"], namespace))
                     items = listed.raise_for_status().json()["items"]
                     found |= {f"{kind['kind']}/{each['metadata']['name']}" for each in items}
