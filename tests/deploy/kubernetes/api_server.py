@@ -132,7 +132,7 @@ class ApiServer:
     def inventory(self, namespace: str) -> set[str]:
         """Everything in a namespace but events, as "kind/name".
 
-        The API server writes events itself, such as when it looks through its services every 3 minutes.
+        The API server writes events itself, such as when it checks its services every 3 minutes.
         """
         groups = self.client.get("/apis").raise_for_status().json()["groups"]
         found = set()
