@@ -341,9 +341,13 @@ class _Envelope(msgspec.Struct, frozen=True, gc=False):
     def iso_time(self) -> bytes:
         """The time in ISO 8601; empty if there is none."""
         instant: object = self.instant
-        if isinstance(instant, dict):
-            instant = instant.get("epochSecond", 0) + instant.get("nanoOfSecond", 0) / 1e9
-        millis = None if self.millis is None else self.millis / 1000
+        try:
+            if isinstance(instant, dict):
+                instant = instant.get("epochSecond", 0) + instant.get("nanoOfSecond", 0) / 1e9
+            millis = None if self.millis is None else self.millis / 1000
+        except OverflowError:
+            # JSON has numbers of any length.
+            return b""
         for found in (self.at, instant, self.timestamp, self.time, millis):
             if isinstance(found, str):
                 return found.encode()
@@ -355,8 +359,8 @@ class _Envelope(msgspec.Struct, frozen=True, gc=False):
 def _iso(since_1970: float) -> bytes:
     """A time in seconds or milliseconds since 1970, in ISO 8601; empty if there is no such time."""
     is_millis = since_1970 >= _LARGEST_SECOND
-    seconds = since_1970 / 1000 if is_millis else since_1970
     try:
+        seconds = since_1970 / 1000 if is_millis else since_1970
         time = datetime.fromtimestamp(seconds, UTC)
         return time.isoformat(timespec="milliseconds" if is_millis else "auto").encode()
     except (ValueError, OverflowError, OSError):

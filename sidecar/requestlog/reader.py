@@ -10,7 +10,6 @@ with that line within a quarter of a second, unless it still has older bytes to 
 import asyncio
 import logging
 from collections.abc import Callable
-from contextlib import aclosing
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +18,7 @@ from sidecar.requestlog.client_usage import Usage
 from sidecar.requestlog.layout import Layout
 from sidecar.requestlog.line import Line, parse
 from sidecar.requestlog.rejected import RejectedKind
-from sidecar.requestlog.tail import Tail, follow
+from sidecar.requestlog.tail import THREADS, Tail
 from sidecar.requestlog.tail_read import TailCounts, TailRead
 
 _log = logging.getLogger(__name__)
@@ -76,10 +75,16 @@ class LogReader:
         return self._tail.counts
 
     async def run(self) -> None:
-        """Reads until cancelled."""
-        async with aclosing(follow(self._tail)) as reads:
-            async for read in reads:
+        """Reads until cancelled. After an exception, another run continues at the same position."""
+        try:
+            while True:
+                read = await THREADS.call(self._tail.read)
                 self._take(read)
+                if not read.more:
+                    await asyncio.sleep(self._tail.idle_s)
+        finally:
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                self._tail.close()
 
     def _take(self, read: TailRead) -> None:
         self.behind, self.exists = read.behind, read.there

@@ -130,7 +130,9 @@ class Tail:
         # Open files are read to their end, even if the path can no longer be opened.
         stuck = self._failure_of(lambda: lines.extend(self._read_piece()))
         self._counts.lines += len(lines)
-        behind = self._behind()
+        measured = [0]
+        stuck = self._failure_of(lambda: measured.append(self._behind())) or stuck
+        behind = measured[-1]
         # A file that can't be read is tried again after idle_s, not at once.
         more = stuck is None and (behind > 0 or len(self._files) > 1)
         return TailRead(tuple(lines), more, behind, stuck or missed, bool(self._files))
@@ -156,8 +158,13 @@ class Tail:
             self._from_start = True
             return
         if newest is None and not self._from_start:
-            opened.position = opened.size()
-            if opened.position and os.pread(opened.descriptor, 1, opened.position - 1) != b"\n":
+            try:
+                opened.position = opened.size()
+                last = os.pread(opened.descriptor, 1, max(0, opened.position - 1))
+            except OSError:
+                opened.close()
+                raise
+            if opened.position and last != b"\n":
                 self._splitter.skip()
         elif newest is not None:
             self._counts.rotations += 1
@@ -209,20 +216,24 @@ class Tail:
 def _open(path: Path) -> _File:
     # Without O_NONBLOCK, opening a named pipe would block until a writer opens it.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    status = os.fstat(descriptor)
+    try:
+        status = os.fstat(descriptor)
+    except OSError:
+        os.close(descriptor)
+        raise
     if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
         raise OSError(0, "not a regular file")
     return _File(descriptor, (status.st_dev, status.st_ino), 0)
 
 
-_THREADS: Final = OwnThreads("request log")
+THREADS: Final = OwnThreads("request log")
 
 Run = Callable[[Callable[[], TailRead]], Awaitable[TailRead]]
 """Runs a function that may wait for a disk, outside the event loop."""
 
 
-async def follow(tail: Tail, run: Run = _THREADS.call) -> AsyncGenerator[TailRead, None]:
+async def follow(tail: Tail, run: Run = THREADS.call) -> AsyncGenerator[TailRead, None]:
     """Yields the results of ``tail.read`` until cancelled, and then closes the tail.
 
     It reads when the caller asks for the next result, and not ahead. Use ``contextlib.aclosing``,

@@ -143,6 +143,8 @@ _LINE: Final = f"[2026-11-20 10:00:00,123] DEBUG {_MESSAGE} (kafka.request.logge
         ({"msg": _MESSAGE}, None),
         ({"timestamp": 1e300, "message": _MESSAGE}, None),
         ({"timestamp": -1e300, "message": _MESSAGE}, None),
+        ({"timeMillis": 10**400, "message": _MESSAGE}, None),
+        ({"instant": {"epochSecond": 10**400}, "message": _MESSAGE}, None),
     ],
 )
 def test_envelopes(envelope: dict[str, object], time: datetime | object | None) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -253,3 +254,41 @@ async def test_requests_that_cant_be_read_are_reported_once(
         await until(lambda: len(on_allocated) == 41)
         await until(lambda: len(caplog.messages) == 2)
         assert f"most requests in the request log {empty} can be read again" == caplog.messages[1]
+
+
+@pytest.mark.parametrize("place", ["thread", "subscriber"])
+async def test_a_run_after_an_exception_continues_at_the_same_position(
+    empty: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A started-again reader reads what was appended meanwhile, and its counts go on."""
+    users: list[str] = []
+
+    def note(line: Line) -> None:
+        if line.user == "poison":
+            raise RuntimeError("no line of this test")
+        users.append(line.user)
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    reader = LogReader(empty)
+    reader.subscribe(note, lambda: False)
+    task = asyncio.create_task(reader.run())
+    await until(lambda: reader.exists)
+    append(empty, answer("bob", 1))
+    await until(lambda: "bob" in users)
+    with monkeypatch.context() as failing:
+        if place == "thread":
+            failing.setattr(threading.Thread, "start", refuse)
+        else:
+            append(empty, answer("poison", 2))
+        with pytest.raises(RuntimeError):
+            await task
+    append(empty, answer("eve", 3))
+    task = asyncio.create_task(reader.run())
+    await until(lambda: "eve" in users)
+    assert ["bob", "eve"] == users
+    assert 2 + (place == "subscriber") == reader.counts.lines
+    task.cancel()
+    await asyncio.wait([task])
+    assert not reader._tail.read().there

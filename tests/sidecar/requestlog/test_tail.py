@@ -199,6 +199,32 @@ def test_a_file_that_can_not_be_read_is_not_read_again_at_once(
     assert (b"a",) == tail.read().lines
 
 
+@pytest.mark.parametrize("is_open", [True, False])
+def test_a_file_without_a_size_is_a_failure_and_takes_no_descriptor(
+    path: Path, *, is_open: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NFS answers ESTALE for a while; the lines that were appended are read after it."""
+    path.write_bytes(b"a\n")
+    tail = Tail(path)
+    if is_open:
+        tail.read()
+    before = _descriptors()
+
+    def fail(*_: object) -> os.stat_result:
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    with monkeypatch.context() as failing:
+        failing.setattr(os, "fstat", fail)
+        results = [tail.read() for _ in range(3)]
+    assert [(os.strerror(errno.ESTALE), False, 0)] * 3 == [
+        (each.failure, each.more, each.behind) for each in results
+    ]
+    assert before == _descriptors()
+    tail.read()
+    _append(path, b"b\n")
+    assert (b"b",) == tail.read().lines
+
+
 def test_a_finished_file_is_left_at_once(path: Path) -> None:
     """Its last line has no end, and the next file has no line yet: there is more all the same."""
     tail = _following(path)
