@@ -212,7 +212,9 @@ class ProducerIdCapability(Capability):
 
     def _request_quotas(self, settings: Settings) -> RequestQuotaEnforcer | None:
         has_source = self._services.request_log is not None or self._peers is not None
-        if settings.kafka_admin is None or not has_source:
+        # Without a source nobody is throttled, but an earlier run may have left quotas in Kafka.
+        is_needed = has_source or self._retained.enforced_request_percentages
+        if settings.kafka_admin is None or not is_needed:
             return None
         return RequestQuotaEnforcer(
             self._services.board,

@@ -5,15 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from sidecar.control.board import Board
+from sidecar.control.board import Board, PersistedState
 from sidecar.kafka.active_producers import ActiveProducers
 from sidecar.kafka.quota_messages import Alteration
 from sidecar.peers.exchange import Peer, Peers
 from sidecar.producer_ids.capability import ProducerIdCapability, _quota_calls
+from sidecar.producer_ids.retained import NAME
 from sidecar.quotas.entities import DEFAULT, Default
 from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
 from sidecar.requestlog.reader import LogReader
 from sidecar.settings import HostPort, load
+from sidecar.throttle.decision import Source
+from sidecar.throttle.memory import Memory
 from sidecar.throttle.readers import Report
 from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.api.build import FACTORS
@@ -82,6 +85,17 @@ async def test_quotas_for_ids_that_nobody_reads_are_reported(
     reported = "there are producer id quotas, but no SIDECAR_REQUEST_LOG_FILE"
     warned = [each for each in caplog.records if each.getMessage().startswith(reported)]
     assert ["WARNING"] * count == [each.levelname for each in warned]
+
+
+@pytest.mark.parametrize(("noted", "tasks"), [({"bob": 0.010000936}, 1), ({}, 0)])
+def test_a_quota_of_an_earlier_run_is_removed_without_a_source_of_ids(
+    noted: dict[str, float], tasks: int
+) -> None:
+    """The operator took the request log out while bob was throttled."""
+    memory = Memory(retained={NAME: {"quotas": [], "enforced_request_percentages": noted}})
+    restored = PersistedState(memory, 1.0, Source.FALLBACK, 0.0)
+    capability = capability_of(Board(FACTORS, lambda: 0.0, restored=restored), ENVIRON)
+    assert tasks == [*capability.tasks()].count("request quotas")
 
 
 @pytest.mark.looptime
