@@ -1,5 +1,7 @@
 """``throttle-sidecar quotas restore``: restore the produce quotas that sidecars have lowered.
 
+It also removes the request_percentage of users that sidecars throttle for their producer ids.
+
 With ``--forget``, nothing of the sidecar is left afterwards. A sidecar that still runs lowers a
 quota again within 10 s, so the command then looks for a while whether originals come back.
 
@@ -20,6 +22,8 @@ from sidecar.cli.options import duration
 from sidecar.cli.quotas.output import quota_text
 from sidecar.cli.quotas.status import load_platform
 from sidecar.errors import BrokersError, SidecarError
+from sidecar.quotas.entities import QuotaKey
+from sidecar.quotas.producer_ids.throttle_signature import is_signed
 from sidecar.request_time.cluster_state import must
 
 if TYPE_CHECKING:
@@ -60,17 +64,41 @@ Examples:
 def command(kafka: KafkaOptions, *, dry_run: bool, forget: bool, watch_s: float) -> None:
     """Restore the produce quotas that sidecars have lowered, at once and not in steps.
 
-    The originals are read from the cluster. First stop the sidecars, or set another
-    SIDECAR_ENFORCEMENT: a sidecar that still throttles lowers the quotas again.
+    It also removes each request_percentage that a sidecar set to throttle a user. The originals are
+    read from the cluster. First stop the sidecars, or set another SIDECAR_ENFORCEMENT: a sidecar
+    that still throttles lowers the quotas again.
     """
     if dry_run and forget:
         raise click.UsageError("give either --dry-run or --forget")
     platform = load_platform(kafka)
     if forget:
         asyncio.run(_restore_for_good(platform, watch_s))
-        _drop_from_state_file(kafka)
     else:
         asyncio.run(_restore_once(platform, dry_run))
+    asyncio.run(_remove_percentages(platform, dry_run))
+    if forget:
+        _drop_from_state_file(kafka)
+
+
+async def _remove_percentages(platform: "KafkaQuotas", dry_run: bool) -> None:
+    """Remove each request_percentage that a sidecar set for the time of a throttle.
+
+    Raises:
+        BrokersError: one can't be removed.
+    """
+    key = QuotaKey.REQUEST
+    quotas = must(await platform.describe())
+    left = {each: values[key] for each, values in quotas.items() if is_signed(values.get(key))}
+    if dry_run:
+        for entity, value in left.items():
+            click.echo(f"{entity}: the {key} {value:.9g} would be removed")
+    elif left:
+        outcomes = must(await platform.alter([(each.parts(), {key.value: None}) for each in left]))
+        for (entity, value), failure in zip(left.items(), outcomes, strict=True):
+            if failure is None:
+                click.echo(f"{entity}: removed the {key} {value:.9g} of a throttle")
+        if failures := [failure.message for failure in outcomes if failure is not None]:
+            raise BrokersError("\n".join(failures))
 
 
 async def _restore_once(platform: "KafkaQuotas", dry_run: bool) -> None:

@@ -88,6 +88,27 @@ def test_other_commands_go_by_the_originals(run: Run, lowered: FakeQuotas, tmp_p
     assert (0, "Nothing changes.\n") == (result.exit_code, result.stdout)
 
 
+@pytest.mark.parametrize("words", [(), ("--forget", "--watch", "0.01s")])
+def test_the_request_percentage_of_a_throttled_user_is_removed(
+    run: Run, quotas: FakeQuotas, words: tuple[str, ...]
+) -> None:
+    """A sidecar that was removed during a throttle left it; an operator's stays."""
+    throttled = {"request_percentage": 0.010000936}
+    quotas.quotas = {Entity("bob"): {KEY: 5.0, **throttled}, Entity("eve"): dict(throttled)}
+    quotas.quotas[ALICE] = {"request_percentage": 9.0}
+    dry = run("restore", "--dry-run")
+    assert "user 'bob': the request_percentage 0.010000936 would be removed\n" in dry.stdout
+    quotas.refused = {Entity("bob")}
+    refused = run("restore", *words)
+    assert 2 == refused.exit_code
+    assert "AlterClientQuotas of user 'bob'" in refused.stderr
+    quotas.refused = set()
+    done = run("restore", *words)
+    assert (0, "") == (done.exit_code, done.stderr)
+    assert "user 'bob': removed the request_percentage 0.010000936 of a throttle\n" in done.stdout
+    assert {Entity("bob"): {KEY: 5.0}, ALICE: {"request_percentage": 9.0}} == quotas.quotas
+
+
 def forget(cluster: FakeCluster, **environ: str) -> Result:
     """Restore for good, by the daemon's settings."""
     environ |= {"SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": bootstrap(cluster)}
