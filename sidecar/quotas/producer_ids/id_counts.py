@@ -171,7 +171,7 @@ class ProducerIds:
         if known is None:
             self._dropped_unknown += 1
             return Seen(is_new=False, throttle_ms=0)
-        known.limit_to(self.limit(user), now_ms)
+        self._limit(user, known, now_ms)
         noted = known.seen.note(producer_id, now_ms)
         if noted is Noted.NEW:
             known.charge(now_ms, self._settings.most_throttle_s)
@@ -190,7 +190,7 @@ class ProducerIds:
         known = self._users.get(user)
         if known is None:
             return None
-        known.limit_to(self.limit(user), now_ms)
+        self._limit(user, known, now_ms)
         if self._forgotten(user, known, now_ms):
             return None
         return known.status(user, self._settings.window_size_s, now_ms)
@@ -208,7 +208,7 @@ class ProducerIds:
         now_ms = self._at(now_ms)
         self._swept_ms = now_ms
         for user, known in tuple(self._users.items()):
-            known.limit_to(self.limit(user), now_ms)
+            self._limit(user, known, now_ms)
             self._forgotten(user, known, now_ms)
 
     def _at(self, now_ms: int) -> int:
@@ -227,6 +227,9 @@ class ProducerIds:
                 return None
         known = self._users[user] = UserIds(self._window, SeenIds(self._filters, self._room))
         return known
+
+    def _limit(self, user: str, known: UserIds, now_ms: int) -> None:
+        known.limit_to(self.limit(user), now_ms, self._settings.most_throttle_s)
 
     def _forgotten(self, user: str, known: UserIds, now_ms: int) -> bool:
         live = known.seen.forget(now_ms)

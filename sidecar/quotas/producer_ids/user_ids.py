@@ -54,15 +54,20 @@ class UserIds:
         self._limit: float | None = None
         self._bucket: TokenBucket | None = None
 
-    def limit_to(self, limit: float | None, now_ms: int) -> None:
-        """Set the limit."""
-        self._limit = limit
+    def limit_to(
+        self, limit: float | None, now_ms: int, most_throttle_s: float | None = None
+    ) -> None:
+        """Set the limit. A lower one lengthens the wait to its bound at most."""
+        before, self._limit = self._limit, limit
         if limit is None:
             self._bucket = None
         elif self._bucket is None:
             self._bucket = TokenBucket.over(self._window, self._per_second(limit), now_ms)
-        else:
+        elif limit != before:
             self._bucket.set_rate(self._per_second(limit))
+            if most_throttle_s is not None:
+                over = self._bucket.tokens(now_ms) + most_throttle_s * self._per_second(limit)
+                self._bucket.take(min(0.0, over), now_ms)
 
     def charge(self, now_ms: int, most_throttle_s: float | None) -> None:
         """Count one id. It takes at most the part of a token that brings the wait to its bound."""

@@ -101,6 +101,15 @@ def test_a_quota_that_is_put_counts_at_once() -> None:
     assert {} == board.snapshot.decision.users
 
 
+def test_a_lower_quota_throttles_for_no_longer_than_the_longest_hold() -> None:
+    """Bob has an hour to wait at 50 per hour; at 5 these tokens would take 10 hours."""
+    board, watch = watching(FakeClock(1000.0))
+    opens(watch, "bob", 2 * AT_ONCE)
+    for rate in (5.0, 0.05):
+        put(watch, bob=rate)
+        assert {"bob": 1000.0 + LONGEST_S} == pytest.approx(throttled_until(board))
+
+
 def test_what_the_file_says_is_for_the_user_or_for_all() -> None:
     """A quota that the file has no more is as it was before."""
     clock = FakeClock(1000.0)
