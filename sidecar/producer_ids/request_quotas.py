@@ -5,7 +5,8 @@ connection appends one request before it is muted. A request quota stops it, bec
 INIT_PRODUCER_ID too. If the user's producer id quota has a request_percentage, the sidecar sets it
 with AlterClientQuotas. It removes it when the throttle ends and when the sidecar stops.
 
-- The sidecar never replaces or removes a quota that an operator set.
+- The sidecar never replaces or removes a quota that an operator set. If an operator set one for
+  each client-id of the user, Kafka would ignore the user's, so the sidecar sets none.
 - In observe mode the sidecar writes nothing to Kafka, and leaves the quotas of other sidecars.
 - It notes its own quota in the state file before it sets it, so that it finds the quota again after
   a kill. A sidecar without a state file recognises it by the number: see
@@ -29,7 +30,7 @@ from sidecar.control.board import Board
 from sidecar.kafka.quota_messages import Alteration
 from sidecar.producer_ids.retained import Retained
 from sidecar.producer_ids.service import user_throttles_of
-from sidecar.quotas.entities import ClientQuotas, Entity, QuotaKey
+from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity, QuotaKey
 from sidecar.quotas.producer_ids.id_quotas import InForce
 from sidecar.quotas.producer_ids.throttle_signature import is_signed, signed
 from sidecar.throttle.decision import Source
@@ -174,15 +175,22 @@ class RequestQuotaEnforcer:
         """Return the quotas to set or remove (None) by user, and the quotas to note."""
         changes: dict[str, float | None] = {}
         retained: dict[str, float] = {}
+        with_clients = {
+            entity.user
+            for entity, values in current.items()
+            if entity.client_id is not None and QuotaKey.REQUEST in values
+        }
+        targets = {
+            user: value
+            for user, value in targets.items()
+            if not self._is_left(current, user, has_clients=user in with_clients)
+        }
         for user, value in noted.items():
             if user not in targets and is_signed(_percentage(current, user)):
                 retained[user] = value
                 changes[user] = None
         for user, value in targets.items():
             now = _percentage(current, user)
-            if now is not None and not is_signed(now):
-                self._leave_to_operator(user, now)
-                continue
             retained[user] = value
             is_own = _same(now, noted.get(user))
             is_stricter = now is not None and now < value and not is_own
@@ -190,14 +198,29 @@ class RequestQuotaEnforcer:
                 changes[user] = value
         return changes, retained
 
-    def _leave_to_operator(self, user: str, percentage: float) -> None:
-        if user not in self._left:
+    def _is_left(self, current: ClientQuotas, user: str, *, has_clients: bool) -> bool:
+        """Whether an operator's quota stays, or makes Kafka ignore a quota of the user."""
+        now = _percentage(current, user)
+        whose = ""
+        if now is None or is_signed(now):
+            now = current.get(Entity(user, DEFAULT), {}).get(QuotaKey.REQUEST)
+            whose = " for each of the user's client-ids, which has precedence"
+        if user not in self._left and now is not None:
             _log.warning(
-                "user %s gets no request_percentage for the throttle: an operator set one of %g",
+                "user %s gets no request_percentage for the throttle: an operator set one of %g%s",
                 user,
-                percentage,
+                now,
+                whose,
             )
-        self._left.add(user)
+        elif user not in self._left and has_clients:
+            _log.warning(
+                "user %s is throttled only in part: an operator set a request_percentage for "
+                "some of the user's client-ids, which has precedence",
+                user,
+            )
+        if now is not None or has_clients:
+            self._left.add(user)
+        return now is not None
 
     async def _change_all(self, changes: Mapping[str, float | None]) -> Failure | None:
         alterations: list[Alteration] = [

@@ -13,7 +13,7 @@ from sidecar.control.board import Board, PersistedState
 from sidecar.kafka.quota_messages import Alteration
 from sidecar.producer_ids.request_quotas import RequestQuotaEnforcer
 from sidecar.producer_ids.retained import NAME, Retained
-from sidecar.quotas.entities import ClientQuotas, Entity
+from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity
 from sidecar.quotas.producer_ids.id_quotas import InForce, Origin, ProducerIdQuota
 from sidecar.quotas.producer_ids.throttle_signature import SIGNATURE
 from sidecar.throttle.decision import Shadow, Source, VolumeLimit
@@ -182,6 +182,34 @@ async def test_what_an_operator_set_is_neither_overwritten_nor_taken_away(
     await two.settled_later()
     assert 300.0 == two.percentage
     assert {} == two.noted
+
+
+async def test_a_quota_of_the_users_client_ids_has_precedence(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Kafka ignores a quota of bob then, so it is not set, and removed if it was set before."""
+    each_client = Entity("bob", DEFAULT)
+    one = scene()
+    await one.throttled()
+    one.kafka.quotas[each_client] = {KEY: 200.0}
+    for _ in range(2):
+        await one.user_throttles.settle()
+        assert (None, {}) == (one.percentage, one.noted)
+    (message,) = caplog.messages
+    assert "an operator set one of 200 for each of the user's client-ids" in message
+    del one.kafka.quotas[each_client]
+    await one.user_throttles.settle()
+    assert OURS == one.percentage
+
+
+async def test_a_client_id_with_its_own_quota_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    """The other clients of bob are throttled."""
+    one = scene(kafka=FakeKafka({Entity("bob", "etl"): {KEY: 200.0}, Entity("eve", "x"): {KEY: 1}}))
+    for _ in range(2):
+        await one.throttled()
+    assert OURS == one.percentage
+    (message,) = caplog.messages
+    assert "user bob is throttled only in part" in message
 
 
 async def test_what_a_killed_sidecar_set_is_taken_back() -> None:
