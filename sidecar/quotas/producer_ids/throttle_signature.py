@@ -35,7 +35,7 @@ def is_signed(value: float | None) -> bool:
 
 def without_signed(quotas: ClientQuotas) -> ClientQuotas:
     """Return the quotas that operators set."""
-    return {
+    by_operators = {
         entity: {
             key: value
             for key, value in values.items()
@@ -43,3 +43,4 @@ def without_signed(quotas: ClientQuotas) -> ClientQuotas:
         }
         for entity, values in quotas.items()
     }
+    return {entity: values for entity, values in by_operators.items() if values}

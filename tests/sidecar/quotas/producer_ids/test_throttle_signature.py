@@ -23,11 +23,12 @@ def test_what_operators_set_is_theirs(value: float | None) -> None:
 
 
 def test_a_plan_ignores_only_the_throttles_quotas() -> None:
-    """The user's other quotas stay, and other users'."""
+    """The user's other quotas stay, and other users'; without another quota, the user has none."""
     bob, eve = Entity(user="bob"), Entity(user="eve")
     quotas: ClientQuotas = {
         bob: {"request_percentage": signed(0.01), "producer_byte_rate": 5.0},
         eve: {"request_percentage": 0.01},
+        Entity(user="joe"): {"request_percentage": signed(0.01)},
     }
     expected = {bob: {"producer_byte_rate": 5.0}, eve: {"request_percentage": 0.01}}
     assert expected == without_signed(quotas)
