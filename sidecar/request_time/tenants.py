@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sidecar.errors import SettingsError
-from sidecar.quotas.entities import ClientQuotas
+from sidecar.quotas.entities import PRINCIPAL_TYPE, ClientQuotas
 from sidecar.quotas.request_time.fair_shares import Tenant
 from sidecar.quotas.request_time.quota_plan import TenantKind
 from sidecar.request_time.cluster_state import must
@@ -54,7 +54,13 @@ class Source:
         if not path.exists():
             known = f"{', '.join(OF_BROKERS[:-1])} and {OF_BROKERS[-1]}"
             raise SettingsError((f"{self.name} is none of {known}, nor a file",))
-        return read_tenants(path)
+        tenants = read_tenants(path)
+        if self.kind is TenantKind.USERS:
+            wrong = [each.name for each in tenants if each.name.startswith(PRINCIPAL_TYPE)]
+            if wrong:
+                text = f'{path}: name each user without "{PRINCIPAL_TYPE}":'
+                raise SettingsError(tuple(f"{text} {name}" for name in wrong))
+        return tenants
 
     async def read(self, admin: "KafkaAdmin", quotas: ClientQuotas) -> list[Tenant]:
         """Return the tenants; those from brokers are sorted by name.

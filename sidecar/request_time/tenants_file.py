@@ -1,8 +1,9 @@
 """A file of tenants: one name per line, or TOML with the terms of each tenant.
 
-A plain file has one name per line, and "#" begins a comment. In a file whose name ends in .toml,
-each tenant is a table under "tenants". It may have a weight, a minimum and a maximum (percent of
-one thread).
+A plain file has one name per line. "#" begins a comment at the start of a line or after a space,
+but not within a name, such as the certificate's subject ``1.2.840.113549.1.9.1=#160d,CN=etl``. In a
+file whose name ends in .toml, each tenant is a table under "tenants". It may have a weight, a
+minimum and a maximum (percent of one thread).
 
 Example::
 
@@ -11,6 +12,7 @@ Example::
     bob = { weight = 2, minimum = 50, maximum = 300 }
 """
 
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +21,7 @@ from typing import Final
 from sidecar.errors import SettingsError
 from sidecar.quotas.request_time.fair_shares import Tenant
 
+_COMMENT: Final = re.compile(r"(?:^|\s)#")
 _TERMS: Final = {
     "weight": "weight",
     "minimum": "minimum_percent",
@@ -40,7 +43,7 @@ def read_tenants(path: Path) -> list[Tenant]:
         raise SettingsError((f"{path} can't be read: {error.strerror}",)) from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SettingsError((f"{path} can't be read: {error}",)) from error
-    names = [line.partition("#")[0].strip() for line in text.splitlines()]
+    names = [_COMMENT.split(line, 1)[0].strip() for line in text.splitlines()]
     return [Tenant(name) for name in dict.fromkeys(names) if name]
 
 

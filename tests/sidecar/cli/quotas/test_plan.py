@@ -52,6 +52,25 @@ class TestWithoutBrokers:
         assert f"{COMMAND}200' --entity-type clients --entity-name bob\n" in text
         assert "users" not in text
 
+    def test_a_number_sign_within_a_name_begins_no_comment(self, tmp_path: Path) -> None:
+        """A certificate's subject has one for each attribute whose type Java does not know."""
+        names = ["1.2.840.113549.1.9.1=#160d6f7073,CN=billing", "team#1"]
+        file = tmp_path / "tenants"
+        file.write_text(f"{names[0]}\n{names[1]}\t#the first\n #all\n")
+        result = offline("--tenants-from", str(file), "--capacity", "400", "--json")
+        assert dict.fromkeys(names, 200.0) == shares(result)
+
+    @pytest.mark.parametrize("name", ["tenants", "tenants.toml"])
+    def test_a_user_is_named_without_the_type_of_principal(self, tmp_path: Path, name: str) -> None:
+        """No user has this name; a client-id may have it."""
+        file = tmp_path / name
+        file.write_text('[tenants]\n"User:ann" = {}' if file.suffix else "bob\nUser:ann\n")
+        plan = ("--tenants-from", str(file), "--capacity", "400", "--json")
+        result = offline(*plan)
+        assert (2, "") == (result.exit_code, result.stdout)
+        assert f'{file}: name each user without "User:": User:ann' in result.stderr
+        assert "User:ann" in shares(offline(*plan, "--entity-type", "clients"))
+
     def test_a_share_under_1_percent_names_the_tenant(self, tmp_path: Path) -> None:
         """Standard error has it."""
         file = tmp_path / "tenants"
