@@ -4,10 +4,10 @@ r"""Follows a log file that another process writes and rotates, and returns its 
 because a disk can delay any read. If the file exists at the start, it is followed from its end. A
 file that appears later is read from its beginning.
 
-After a rotation by rename, the old file stays open until it has been read to its end. Up to
-``most_files`` stay open if files are rotated faster than they are read. After a truncation, the
-file is read from its beginning. A line is returned when its end has been read. A line longer than
-``longest_line`` is dropped. Dropped bytes and lines are counted.
+After a rotation by rename, the old file stays open until it has been read to its end and the new
+one has bytes. Up to ``most_files`` stay open if files are rotated faster than they are read. After
+a truncation, the file is read from its beginning. A line is returned when its end has been read. A
+line longer than ``longest_line`` is dropped. Dropped bytes and lines are counted.
 
 Memory is bounded: the bytes of one read, their lines, and one line that has no end yet.
 
@@ -134,7 +134,7 @@ class Tail:
         stuck = self._failure_of(lambda: measured.append(self._behind())) or stuck
         behind = measured[-1]
         # A file that can't be read is tried again after idle_s, not at once.
-        more = stuck is None and (behind > 0 or len(self._files) > 1)
+        more = stuck is None and behind > 0
         return TailRead(tuple(lines), more, behind, stuck or missed, bool(self._files))
 
     def _failure_of(self, step: Callable[[], None]) -> str | None:
@@ -168,6 +168,8 @@ class Tail:
                 self._splitter.skip()
         elif newest is not None:
             self._counts.rotations += 1
+            if len(self._files) > 1 and not newest.size():
+                self._files.pop().close()
         self._files.append(opened)
 
     def _catch_up(self) -> None:
@@ -203,8 +205,9 @@ class Tail:
             self._counts.truncations += 1
             self._splitter.restart()
             file.position = 0
-        elif len(self._files) > 1:
-            # The writer has opened the next file, so it writes no more to this one.
+        elif any(each.size() for each in tuple(self._files)[1:]):
+            # The writer has opened the next file, so it writes no more to this one. While the next
+            # one is empty, this is not known: logrotate makes it, and the broker opens it later.
             self._files.popleft().close()
             return self._splitter.rest()
         return []

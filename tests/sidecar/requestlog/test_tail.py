@@ -105,7 +105,7 @@ def test_too_many_files_are_dropped_and_counted(path: Path) -> None:
         tail.counts.dropped_bytes,
         tail.counts.dropped_files,
     )
-    assert before + 1 == _descriptors()
+    assert before + 2 == _descriptors(), "the last one with lines, and the empty one"
     tail.close()
 
 
@@ -118,6 +118,46 @@ def test_the_writer_may_be_slow_to_make_the_next_file(path: Path) -> None:
     assert (b"a",) == tail.read().lines
     path.write_bytes(b"b\n")
     assert [b"b"] == _all(tail)
+
+
+def test_a_renamed_file_is_read_while_the_next_one_is_empty(path: Path) -> None:
+    """Logrotate's "create": the broker writes to the renamed file until it opens the next one."""
+    before = _descriptors()
+    tail = _following(path)
+    for number in range(6):
+        path.rename(path.with_name("renamed" if number == 0 else str(number)))
+        path.write_bytes(b"")
+        for name in (b"a\n", b"b\n"):
+            _append(path.with_name("renamed"), name)
+            assert [name.strip()] == _all(tail)
+    _append(path, b"c\n")
+    assert [b"c"] == _all(tail)
+    assert before + 1 == _descriptors()
+    assert (6, 0) == (tail.counts.rotations, tail.counts.dropped_files)
+
+
+@pytest.mark.parametrize("is_renamed", [False, True])
+def test_a_line_that_comes_at_the_end_of_a_read_ends_no_file(
+    path: Path, *, is_renamed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is longer than a moment before, but it is not the next one that has bytes."""
+    tail = _following(path)
+    written = path
+    if is_renamed:
+        written = path.rename(path.with_name("1"))
+        path.write_bytes(b"")
+    pread = os.pread
+
+    def append_then(*args: int) -> bytes:
+        piece = pread(*args)
+        _append(written, b"a\n")
+        return piece
+
+    with monkeypatch.context() as racing:
+        racing.setattr(os, "pread", append_then)
+        assert () == tail.read().lines
+    assert [b"a"] == _all(tail)
+    assert 0 == tail.counts.dropped_bytes
 
 
 def test_truncation_is_read_from_the_beginning(path: Path) -> None:
@@ -225,14 +265,17 @@ def test_a_file_without_a_size_is_a_failure_and_takes_no_descriptor(
     assert (b"b",) == tail.read().lines
 
 
-def test_a_finished_file_is_left_at_once(path: Path) -> None:
-    """Its last line has no end, and the next file has no line yet: there is more all the same."""
+def test_a_finished_file_is_left_when_the_next_one_has_a_line(path: Path) -> None:
+    """Its last line has no end: it is returned then, and there is more at once."""
     tail = _following(path)
     _append(path, b"a\nb")
     _rotate(path, 1)
     path.write_bytes(b"")
     results = [tail.read(), tail.read()]
-    assert [((b"a",), True), ((b"b",), False)] == [(each.lines, each.more) for each in results]
+    assert [((b"a",), False), ((), False)] == [(each.lines, each.more) for each in results]
+    _append(path, b"c\n")
+    results = [tail.read(), tail.read()]
+    assert [((b"b",), True), ((b"c",), False)] == [(each.lines, each.more) for each in results]
 
 
 def test_descriptors_are_closed(path: Path) -> None:
@@ -305,6 +348,9 @@ def test_nothing_is_lost_or_doubled(done: list[str | bytes]) -> None:
                 files.append(path)
                 contents.append(b"")
                 returned += tail.read().lines
+        # Only the first byte of a file shows that its writer is done with the one before.
+        _append(files[-1], b"\n")
+        contents[-1] += b"\n"
         returned += _all(tail)
         tail.close()
     lines = [line for content in contents[:-1] for line in _lines(content)]
