@@ -9,6 +9,7 @@ with that line within a quarter of a second, unless it still has older bytes to 
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -56,7 +57,6 @@ class LogReader:
         self._failure: str | None = None
         self._absent: bool | None = None
         self._silent_since: float | None = None
-        self._silence_logged = False
 
     def subscribe(self, on_line: Callable[[Line], None], is_needed: Callable[[], bool]) -> None:
         """Adds a subscriber.
@@ -92,7 +92,7 @@ class LogReader:
             self._log_failure(read.failure)
         elif read.failure is None:
             self._log_absence()
-            self._log_silence()
+            self._log_silence(is_silent=not read.lines)
         for bytes_ in read.lines:
             line = parse(bytes_, self._layout)
             self.usage.record(line)
@@ -114,17 +114,17 @@ class LogReader:
             _log.info("the request log %s is there now", self.path)
         self._absent = self._absent is not False and not self.exists
 
-    def _log_silence(self) -> None:
+    def _log_silence(self, *, is_silent: bool) -> None:
         # At DEBUG, the broker writes a line for each poll of this sidecar.
-        is_needed = self.exists and any(needs() for needs in self._needs)
-        if self._silence_logged or self.counts.lines or not is_needed:
+        if not (is_silent and self.exists and any(needs() for needs in self._needs)):
             self._silent_since = None
             return
         now = asyncio.get_running_loop().time()
         if self._silent_since is None:
             self._silent_since = now
         elif now >= self._silent_since + SILENT_S:
-            self._silence_logged = True
+            # This silence is not logged again.
+            self._silent_since = math.inf
             _log.warning(
                 "the request log %s is there, but nothing was written to it for %g s; while "
                 "kafka.request.logger is not at DEBUG, the sidecar counts no request and throttles "

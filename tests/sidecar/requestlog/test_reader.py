@@ -192,13 +192,11 @@ async def test_a_long_backlog_does_not_block_the_loop(empty: Path) -> None:
         assert 0 == reader.usage.rejected[RejectedKind.TORN]
 
 
-async def follow_for_long(path: Path, *lines: bytes, is_needed: bool = True) -> None:
-    """Follows until an empty log must be reported; the lines come after a second."""
+async def follow_for_long(path: Path, *, is_needed: bool = True) -> None:
+    """Follows until an empty log must be reported."""
     reader = LogReader(path)
     reader.subscribe(lambda _: None, lambda: is_needed)
     task = asyncio.create_task(reader.run())
-    await asyncio.sleep(1)
-    append(path, *lines)
     await asyncio.sleep(3 * SILENT_S)
     task.cancel()
 
@@ -225,12 +223,21 @@ async def test_a_log_to_which_nothing_is_written_is_reported_once(
     assert "not at DEBUG" in caplog.text
 
 
-async def test_a_log_that_has_lines_is_not_reported_as_silent(
+async def test_each_silence_of_a_log_is_reported_once(
     empty: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A missing one is not either: it is reported as such."""
-    await follow_for_long(empty, ANSWER)
-    assert [] == caplog.records
+    """A restart sets the broker's logger back; a missing log is reported as such."""
+    reader = LogReader(empty)
+    reader.subscribe(lambda _: None, lambda: True)
+    task = asyncio.create_task(reader.run())
+    for silences in (1, 2):
+        for _ in range(3):
+            append(empty, ANSWER)
+            await asyncio.sleep(0.7 * SILENT_S)
+        assert silences - 1 == len(caplog.records)
+        await asyncio.sleep(2 * SILENT_S)
+        assert silences == len(caplog.records)
+    task.cancel()
 
 
 async def test_requests_that_cant_be_read_are_reported_once(
