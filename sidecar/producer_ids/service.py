@@ -20,7 +20,7 @@ Source: KIP-936, sections "ProducerIdQuotaManager" and "New Quota Types".
 import asyncio
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sidecar.control.board import Board
@@ -116,8 +116,20 @@ class ProducerIdWatch:
         return quota_of(self.quotas, user)
 
     def statuses(self) -> tuple[ProducerIdStatus, ...]:
-        """Return the ids of all known users, sorted by name."""
-        return self._ids.statuses(self._now_ms())
+        """Return the ids of all known users, sorted by name.
+
+        After a restart the tokens of a throttled user are those that its remaining time takes.
+        """
+        now = self._board.now()
+        known = {status.user: status for status in self._ids.statuses(self._now_ms())}
+        for user in tuple(self._taken_over):
+            wait_s = self._ends_at(user, now) - now
+            limit = self.quota_of(user).quota.producer_ids_rate
+            if wait_s > 0 and limit is not None:
+                status = known.get(user) or ProducerIdStatus(user, limit, 0.0, None, 0, 0)
+                tokens = -wait_s * limit / self.settings.window_size_s
+                known[user] = replace(status, tokens=tokens, throttle_ms=round(wait_s * 1000))
+        return tuple(known[user] for user in sorted(known))
 
     def set_file(self, quotas: ProducerIdQuotas) -> None:
         """Use the new contents of the file."""

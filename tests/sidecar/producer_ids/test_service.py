@@ -125,6 +125,27 @@ def test_what_the_file_says_is_for_the_user_or_for_all() -> None:
     assert {} == board.snapshot.decision.users
 
 
+def test_after_a_restart_the_tokens_are_those_that_the_throttle_takes() -> None:
+    """Otherwise the metrics would say that bob is not throttled, and the alert would end."""
+    clock = FakeClock(1000.0)
+    board, watch = watching(clock)
+    opens(watch, "bob", AT_ONCE + 2)
+    watch.review()
+    clock.now += 36.0
+    board, watch = watching(clock, memory=board.snapshot.memory)
+    for _ in range(2):
+        (status,) = watch.statuses()
+        assert ("bob", 50.0, 108_000) == (status.user, status.limit, status.throttle_ms)
+        assert -1.5 == pytest.approx(status.tokens)
+        watch.seen("bob", 10_000)
+    put(watch, bob=100)
+    (status,) = watch.statuses()
+    assert (549.0, 0) == (status.tokens, status.throttle_ms)
+    clock.now += 109.0
+    board, watch = watching(clock, memory=board.snapshot.memory)
+    assert () == watch.statuses()
+
+
 def test_a_flood_of_ids_is_published_once_a_second() -> None:
     """A decision about 12,000 volumes takes milliseconds: no id and no user has its own."""
     clock, published = FakeClock(1000.0), list[float]()
