@@ -348,7 +348,8 @@ class _Envelope(msgspec.Struct, frozen=True, gc=False):
         except OverflowError:
             # JSON has numbers of any length.
             return b""
-        for found in (self.at, instant, self.timestamp, self.time, millis):
+        # log4j's own fields first: the others may be the time when a collector read the line.
+        for found in (instant, millis, self.at, self.timestamp, self.time):
             if isinstance(found, str):
                 return found.encode()
             if isinstance(found, int | float):

@@ -139,6 +139,23 @@ _LINE: Final = f"[2026-11-20 10:00:00,123] DEBUG {_MESSAGE} (kafka.request.logge
             },
             UTC,
         ),
+        (
+            {
+                "@timestamp": "2026-11-20T18:00:00Z",
+                "timestamp": "2026-11-20T18:00:00Z",
+                "instant": {"epochSecond": 1795168800, "nanoOfSecond": 123_000_000},
+                "message": _MESSAGE,
+            },
+            UTC,
+        ),
+        (
+            {
+                "@timestamp": "2026-11-20T18:00:00Z",
+                "timeMillis": 1795168800123,
+                "message": _MESSAGE,
+            },
+            UTC,
+        ),
         ({"timestamp": 1795168800.123, "short_message": _MESSAGE}, UTC),
         ({"msg": _MESSAGE}, None),
         ({"timestamp": 1e300, "message": _MESSAGE}, None),
