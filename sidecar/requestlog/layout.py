@@ -132,19 +132,20 @@ class Layout:
         "in_whole_seconds",
     )
 
-    def __init__(self, pattern: str | None = None) -> None:
+    def __init__(self, pattern: str | None = None, longest_line: int = 1 << 26) -> None:
         """Nothing is known of the log yet, except perhaps its pattern.
 
         Args:
             pattern: the pattern of log4j's PatternLayout; lines that it does not match are read as
                 without one. None if it is not known.
+            longest_line: the most bytes of a line that a container's log has in pieces.
 
         Raises:
             ValueError: the pattern can't be used.
         """
         self.in_whole_seconds: bool | None = None
         self._pattern = None if pattern is None else _parsed(pattern)
-        self._pieces = Pieces()
+        self._pieces = Pieces(longest_line)
         self._heads: set[bytes] = set()
         self._tails: set[bytes] = set()
         self._known: Callable[[bytes], re.Match[bytes] | None] = _NEVER

@@ -5,7 +5,7 @@ pieces but the last have the tag ``P``, the last one ``F``. In Docker's json-fil
 ends with ``\n``.
 
 Example: ``... stdout P [2026-03-04`` and ``... stdout F  05:06:07,101] DEBUG`` are one line,
-``... stdout P [2026-03-04 05:06:07,101] DEBUG``.
+``... stdout F [2026-03-04 05:06:07,101] DEBUG``.
 
 Source: kubernetes/pkg/kubelet/kuberuntime/logs; moby's jsonfilelog and copier.
 """
@@ -18,17 +18,20 @@ _CRI: Final = re.compile(
 )
 _DOCKER: Final = b'{"log":"'
 _STREAM: Final = b'","stream":"'
-_MOST: Final = 1 << 26
-"""The longest line in bytes."""
 
 
 class Pieces:
     """The lines that were begun in one log."""
 
-    __slots__ = ("_begun",)
+    __slots__ = ("_begun", "_longest")
 
-    def __init__(self) -> None:
-        """No line was begun."""
+    def __init__(self, longest: int = 1 << 26) -> None:
+        """No line was begun.
+
+        Args:
+            longest: the most bytes of a line that is joined.
+        """
+        self._longest = longest
         self._begun: dict[bytes, bytearray] = {}
 
     def join(self, line: bytes) -> bytes | None:
@@ -37,11 +40,12 @@ class Pieces:
         Returns:
             The whole line; None if further pieces follow.
         """
+        cri = None
         if line.startswith(_DOCKER):
             end = line.rfind(_STREAM)
             if end < 0:
                 return line
-            stream = line[end:].split(b'"')[3]
+            stream = line[end:].split(b'"')[4]
             is_last, begin = line.endswith(b"\\n", 0, end), len(_DOCKER)
             rest = line[end:]
         else:
@@ -52,8 +56,11 @@ class Pieces:
         begun = self._begun.get(stream)
         if is_last and begun is None:
             return line
-        if begun is None or len(begun) > _MOST:
+        if begun is None or len(begun) > self._longest:
             begun = self._begun[stream] = bytearray(line[:begin])
+            if cri is not None:
+                # The tag of a whole line: otherwise a later first piece would be taken for one.
+                begun[cri.start(2) : cri.end(2)] = b"F"
         begun += line[begin:end]
         if not is_last:
             return None

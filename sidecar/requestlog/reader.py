@@ -20,7 +20,7 @@ from sidecar.requestlog.layout import Layout
 from sidecar.requestlog.line import Line, parse
 from sidecar.requestlog.rejected import RejectedKind
 from sidecar.requestlog.tail import THREADS, Tail
-from sidecar.requestlog.tail_read import TailCounts, TailRead
+from sidecar.requestlog.tail_read import TailCounts, TailRead, TailSettings
 
 _log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class LogReader:
         self._subscribers: list[Callable[[Line], None]] = []
         self._needs: list[Callable[[], bool]] = []
         self._tail = Tail(path)
-        self._layout = Layout(pattern)
+        self._layout = Layout(pattern, TailSettings().longest_line)
         self._unreadable_logged = False
         self._failure: str | None = None
         self._absent: bool | None = None

@@ -26,13 +26,13 @@ def cri(text: bytes, size: int, stream: str = "stdout") -> list[bytes]:
     ]
 
 
-def docker(text: bytes, size: int) -> list[bytes]:
+def docker(text: bytes, size: int, stream: str = "stdout") -> list[bytes]:
     """Returns a line as Docker's json-file has it."""
     whole = text.decode() + "\n"
     parts = [whole[at : at + size] for at in range(0, len(whole), size)]
     return [
         json.dumps(
-            {"log": part, "stream": "stdout", "time": "2026-11-20T10:00:09Z"}, separators=(",", ":")
+            {"log": part, "stream": stream, "time": "2026-11-20T10:00:09Z"}, separators=(",", ":")
         ).encode()
         for part in parts
     ]
@@ -56,12 +56,45 @@ def test_a_long_line_is_read_when_its_last_piece_is_there(
 
 
 def test_streams_are_apart() -> None:
-    """What a container writes to its two outputs may alternate."""
+    """What a container writes to its two outputs may alternate; a whole line has the tag F."""
     pieces = Pieces()
     out, error = cri(b"abcd", 2), cri(b"efgh", 2, "stderr")
     assert (None, None) == (pieces.join(out[0]), pieces.join(error[0]))
-    assert pieces.join(error[1]) == error[0] + b"gh"
-    assert pieces.join(out[1]) == out[0] + b"cd"
+    assert pieces.join(error[1]) == error[0].replace(b" P ", b" F ") + b"gh"
+    assert pieces.join(out[1]) == out[0].replace(b" P ", b" F ") + b"cd"
+
+
+def test_streams_of_docker_are_apart() -> None:
+    """A line on stderr comes between the two pieces of a line on stdout."""
+    pieces = Pieces()
+    begun, *middle, last = docker(b"abcdef", 3)
+    (error,) = docker(b"ghi", 5, "stderr")
+    assert pieces.join(begun) is None
+    assert error == pieces.join(error)
+    assert [None] == [pieces.join(each) for each in middle]
+    assert docker(b"abcdef", 9) == [pieces.join(last)]
+
+
+def test_a_piece_that_ends_with_a_brace_is_no_whole_request() -> None:
+    """The thread's name comes first in Strimzi's layout, so nothing follows the JSON."""
+    text = LONG.partition(b" (kafka.request.logger)")[0]
+    lines = cri(text, text.rindex(b"},{") + 1)
+    assert lines[0].endswith(b"}")
+    layout = Layout()
+    for _ in range(3):
+        *_, found = [parse(each, layout) for each in lines]
+        assert isinstance(found, Line)
+
+
+@pytest.mark.parametrize("made", [cri, docker])
+def test_the_pieces_of_a_line_that_is_too_long_are_dropped(
+    made: Callable[[bytes, int], list[bytes]],
+) -> None:
+    """The next line is read."""
+    layout = Layout(longest_line=40_000)
+    results = [parse(each, layout) for each in made(LONG, 1 << 12)]
+    assert not any(isinstance(each, Line) for each in results)
+    assert [True] == [isinstance(parse(each, layout), Line) for each in made(line(3), 1 << 16)]
 
 
 @given(

@@ -149,6 +149,28 @@ async def test_a_strange_line_throttles_nobody_and_ends_nothing(
         )
 
 
+async def test_a_line_of_more_than_4_mib_in_pieces_is_dropped_too(empty: Path) -> None:
+    """A container's log has it in pieces, and none of them is long."""
+    async with reading(empty) as (reader, on_allocated):
+        await until(lambda: reader.exists)
+        for size in (5, 3):
+            text = answer("bob", size).replace(
+                b'"request":{', b'"request":{"a":"%b",' % (b"x" * (size << 20))
+            )
+            parts = [text[at : at + 65_536] for at in range(0, len(text), 65_536)]
+            tags = [*b"P" * (len(parts) - 1), *b"F"]
+            head = "2026-11-20T10:00:00.123Z stdout"
+            append(
+                empty,
+                *(
+                    f"{head} {tag:c} ".encode() + part
+                    for tag, part in zip(tags, parts, strict=True)
+                ),
+            )
+        await until(lambda: len(on_allocated) > 0)
+        assert [("bob", 3)] == on_allocated
+
+
 async def test_what_has_no_name_of_a_user_is_counted_as_nobody(empty: Path) -> None:
     """It is a principal without a type or a name."""
     async with reading(empty) as (reader, on_allocated):
