@@ -13,8 +13,9 @@ from starlette.responses import Response
 
 from sidecar.api.answers import answer_listing
 from sidecar.api.documents import described
-from sidecar.requestlog.client_usage import ClientUsage
+from sidecar.requestlog.client_usage import ClientUsage, Usage
 from sidecar.requestlog.reader import LogReader
+from sidecar.requestlog.rejected import RejectedKind
 
 Count = Annotated[int, Field(ge=0)]
 Milliseconds = Annotated[float, Field(ge=0)]
@@ -58,7 +59,7 @@ class UsageDocument:
     evicted: ClientUsageDocument
     """The sums of all clients that are no longer listed one by one."""
     unread: Count
-    """Lines that could not be read, and requests about topics that could not be parsed."""
+    """Requests that could not be read, and requests about topics that could not be parsed."""
     clients: list[ClientUsageDocument]
     """The clients, sorted by descending request time."""
 
@@ -77,9 +78,14 @@ def add_usage(app: FastAPI, log: LogReader | None) -> None:
         before: dict[str, object] = {
             "request_log": None if log is None else str(log.path),
             "evicted": _document("", "", evicted),
-            "unread": (0 if log is None else log.usage.unread + sum(log.usage.rejected.values())),
+            "unread": 0 if log is None else _unread(log.usage),
         }
         return answer_listing(before, "clients", _clients(log))
+
+
+def _unread(usage: Usage) -> int:
+    # OTHER has the lines of other loggers and the pieces of long lines.
+    return usage.unread + sum(usage.rejected.values()) - usage.rejected[RejectedKind.OTHER]
 
 
 def _clients(log: LogReader | None) -> Iterator[ClientUsageDocument]:
