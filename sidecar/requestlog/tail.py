@@ -168,12 +168,14 @@ class Tail:
                 self._splitter.skip()
         elif newest is not None:
             self._counts.rotations += 1
-            if len(self._files) > 1 and not newest.size():
-                self._files.pop().close()
         self._files.append(opened)
 
     def _catch_up(self) -> None:
-        """Drops the oldest bytes if too many are not read yet."""
+        """Closes empty files between others, and drops the oldest bytes if too many are unread."""
+        for file in tuple(self._files)[1:-1]:
+            if not file.size():
+                self._files.remove(file)
+                file.close()
         while len(self._files) > 1 and (
             len(self._files) > self._settings.most_files
             or self._behind() > self._settings.most_behind
