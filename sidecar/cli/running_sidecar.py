@@ -35,11 +35,23 @@ class RunningSidecar:
     document: Mapping[str, Any]
 
     @classmethod
-    def of(cls, answer: Answer) -> "RunningSidecar":
-        """Take the only document of an answer."""
+    def of(cls, answer: Answer, cluster_id: str | None) -> "RunningSidecar":
+        """Take the only document of an answer.
+
+        Args:
+            answer: the sidecar's answer.
+            cluster_id: the id of the polled cluster; None if it is not known.
+        """
         address, problem = str(answer.address), answer.problem
         if problem is None and not answer.documents[0].keys() >= _READ:
             problem = "the server at this address is not a sidecar"
+        elif (
+            problem is None
+            and (other := answer.documents[0].get("cluster_id"))
+            and (cluster_id not in {None, other})
+        ):
+            leads = f"these settings lead to the cluster {cluster_id}"
+            problem = f"it watches the cluster {other}, and {leads}"
         return cls(address, problem or "", {} if problem else answer.documents[0])
 
     @property

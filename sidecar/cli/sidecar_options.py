@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -24,6 +24,10 @@ from sidecar.cli.sidecar_client import (
     request_all,
 )
 from sidecar.tls import CERTIFICATE, TlsFiles
+
+if TYPE_CHECKING:
+    # Not at run time: a command's help needs no settings.
+    from sidecar.settings import Settings
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -44,7 +48,7 @@ Cells = Callable[[Mapping[str, object]], Sequence[str]]
 
 
 def _addresses(
-    _context: click.Context, _parameter: click.Parameter, value: str
+    _context: click.Context, _parameter: click.Parameter | None, value: str
 ) -> tuple[Address, ...]:
     """A comma-separated list of sidecars; each is used once."""
     texts = [text.strip() for text in value.split(",")]
@@ -108,16 +112,33 @@ def _file(name: str, variable: str, text: str) -> Callable[[Callable[_P, _R]], C
     )
 
 
-def own_address() -> str:
+def sidecars_of(settings: "Settings", sidecars: tuple[Address, ...]) -> tuple[Address, ...]:
+    """Return the sidecars of --sidecars. Without it, the one that runs with these settings.
+
+    The environment alone is not enough, because the settings may be in a file.
+    """
+    context = click.get_current_context()
+    if context.get_parameter_source("sidecars") is not ParameterSource.DEFAULT:
+        return sidecars
+    key, certificate = settings.http_ssl_key_file, settings.http_ssl_certificate_file
+    listen = {"SIDECAR_HTTP_LISTEN": str(settings.http_listen), CERTIFICATE: str(certificate or "")}
+    (own,) = _addresses(context, None, own_address(listen))
+    tls = sidecars[0].tls
+    if tls.certificate is None:
+        tls = replace(tls, certificate=certificate, key=key)
+    return (replace(own, tls=replace(tls, ca=tls.ca or settings.http_ssl_ca_file)),)
+
+
+def own_address(environ: Mapping[str, str] = os.environ) -> str:
     """Return the address of the sidecar that runs with this environment.
 
     With TLS, a loopback address is called localhost, because certificates rarely have its number.
     """
-    listen = os.environ.get("SIDECAR_HTTP_LISTEN", "").strip() or f"127.0.0.1:{DEFAULT_PORT}"
+    listen = environ.get("SIDECAR_HTTP_LISTEN", "").strip() or f"127.0.0.1:{DEFAULT_PORT}"
     host, _, port = listen.rpartition(":")
     bare = host.strip("[]")
     bare = _ANY.get(bare, bare)
-    if os.environ.get(CERTIFICATE):
+    if environ.get(CERTIFICATE):
         bare = "localhost" if bare in _LOOPBACK else bare
         return f"https://[{bare}]:{port}" if ":" in bare else f"https://{bare}:{port}"
     return f"[{bare}]:{port}" if ":" in bare else f"{bare}:{port}"

@@ -18,7 +18,7 @@ import click
 
 from sidecar.cli.options import duration, settings_options
 from sidecar.cli.sidecar_client import Address, parse_address
-from sidecar.cli.sidecar_options import sidecars_options
+from sidecar.cli.sidecar_options import sidecars_of, sidecars_options
 from sidecar.formats.gathered_options import read_by
 
 if TYPE_CHECKING:
@@ -108,7 +108,8 @@ def command(
         what = "the sidecar is disabled, or a function decides: there is nothing else to examine"
         found = [Finding("settings", "warn", what, "set brokers and a limit")]
     else:
-        facts = asyncio.run(gather(loaded, Options(sidecars, prometheus, away_s, watch_s)))
+        asked = sidecars_of(settings, sidecars)
+        facts = asyncio.run(gather(loaded, Options(asked, prometheus, away_s, watch_s)))
         found, recommended = findings(facts), recommendation(facts)
     if settings is None:
         what = "brokers and sidecars were not asked, because the settings can't be used"

@@ -253,6 +253,36 @@ class TestSidecar:
         for alone in (result, check(cluster)):
             assert "Not known without the sidecar: readings of fenced brokers" in alone.stdout
 
+    def test_the_sidecar_of_another_cluster(self, cluster: FakeCluster, canned: Canned) -> None:
+        """Its volumes are not of the cluster that is asked about."""
+        canned.answers["GET /v1/throttle-factor"] = self.answer((7, "/d"), cluster_id="other")
+        result = check(cluster, "--sidecars", canned.address)
+        assert 0 == result.exit_code
+        assert (
+            f"No decision of the sidecar at {canned.url}: it watches the cluster other, and these "
+            "settings lead to the cluster fake-cluster." in result.stdout
+        )
+        assert "violates the limit by the sidecar" not in result.stdout
+        canned.answers["GET /v1/throttle-factor"] = self.answer((7, "/d"), cluster_id=None)
+        assert 1 == check(cluster, "--sidecars", canned.address).exit_code
+
+    def test_the_sidecar_of_a_settings_file(
+        self, cluster: FakeCluster, canned: Canned, tmp_path: Path
+    ) -> None:
+        """Without --sidecars, the sidecar with these settings is asked, not the one at 7070."""
+        canned.answers["GET /v1/throttle-factor"] = self.answer((7, "/d"))
+        config = tmp_path / "b.toml"
+        config.write_text(f'http.listen = "{canned.address}"\n', encoding="utf-8")
+        result = CliRunner().invoke(
+            group,
+            ["check", "--config", str(config)],
+            env={
+                "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": bootstrap(cluster),
+                "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES": str(40 * MB),
+            },
+        )
+        assert f"Sidecar {canned.url}: factor 0.0 (observation): as it sees" in result.stdout
+
 
 class TestTable:
     def test_an_offline_log_dir_is_shown_with_why_and_without_sizes(

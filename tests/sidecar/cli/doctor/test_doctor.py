@@ -240,3 +240,16 @@ def test_quotas_of_the_cluster_are_read(cluster: FakeCluster, canned: Canned) ->
     ]
     assert "down to 512Ki a second" in found["effect"][0]["what"]
     assert "user 'alice' (10.0 MB/s before)" in found["effect"][0]["what"]
+
+
+def test_the_sidecar_of_a_settings_file(
+    cluster: FakeCluster, canned: Canned, tmp_path: Path
+) -> None:
+    """Without --sidecars, the sidecar with these settings is asked, not the one at 7070."""
+    answers(canned)
+    config = tmp_path / "b.toml"
+    config.write_text(f'http.listen = "{canned.address}"\n', encoding="utf-8")
+    settings = {"SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": bootstrap(cluster), LIMIT: "40GB"}
+    words = ["doctor", "--watch", "0.01s", "--json", "--config", str(config)]
+    result = CliRunner().invoke(group, words, env=settings)
+    assert f"{canned.url} decides 1.0 (observation): room" == rows(result)["sidecars"][0]["what"]
