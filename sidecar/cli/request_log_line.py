@@ -10,6 +10,7 @@ it has a DESCRIBE_CONFIGS of ``throttle-sidecar-request-log-5e1f09aa`` for the r
 """
 
 import asyncio
+import shlex
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -99,8 +100,8 @@ class OwnLine:
             return None
         return (
             f"the line of this command's request is in {self._file}, but it can't be read"
-            f' ({line.kind}: {line.message}); "throttle-sidecar request-log check {self._file}"'
-            " shows what can be read"
+            f" ({line.kind}: {line.message}); throttle-sidecar request-log check"
+            f" {shlex.quote(str(self._file))} shows what can be read"
         )
 
     def _why_not(self) -> str:

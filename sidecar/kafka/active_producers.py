@@ -11,6 +11,7 @@ pieces of 100, 200, 400, and then 500 partitions. The next scan reads eight piec
 """
 
 import asyncio
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -189,9 +190,10 @@ class ActiveProducers:
         return Failure(FailureKind.BROKER, f"DescribeProducers returned {error_name(code)}")
 
     def _read_hint(self) -> str:
+        principal = shlex.quote(f"User:{self._pool.principal}")
         return (
             "it needs READ on the topics: kafka-acls.sh --bootstrap-server <host:port> --add "
-            f"--allow-principal User:{self._pool.principal} --operation Read --topic '*'"
+            f"--allow-principal {principal} --operation Read --topic '*'"
         )
 
 

@@ -7,6 +7,7 @@ Example: brokers 0 and 1 have no quota callback, and broker 2 reads its sidecar.
 reads a sidecar ...").
 """
 
+import shlex
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -99,7 +100,7 @@ def grant(facts: Facts, operation: str, on: str) -> str:
         )
     return (
         f"kafka-acls.sh --bootstrap-server {facts.target} --add --allow-principal"
-        f" User:{facts.principal} --operation {operation} {on}"
+        f" {shlex.quote(f'User:{facts.principal}')} --operation {operation} {on}"
     )
 
 

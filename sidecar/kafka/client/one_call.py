@@ -7,6 +7,7 @@ Example: the first of three addresses hangs. The second is tried a quarter of a 
 """
 
 import asyncio
+import shlex
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -76,7 +77,7 @@ def refused(
         text = (
             f"{name} returned {error_name(code)}: it needs {needs} on the Kafka cluster resource: "
             "kafka-acls.sh --bootstrap-server <host:port> --add "
-            f"--allow-principal User:{principal} --operation {needs} --cluster"
+            f"--allow-principal {shlex.quote(f'User:{principal}')} --operation {needs} --cluster"
         )
         return Failure(FailureKind.AUTHORIZATION, one_line(f"{endpoint}: {text}"))
     more = f": {message}" if message else ""

@@ -387,16 +387,28 @@ async def test_no_broker_answers(clock: Clock) -> None:
     assert f"{nowhere}: " in message
 
 
-async def test_a_missing_acl(clock: Clock) -> None:
-    """Error 31 from every broker is the answer of each, with the command that helps."""
-    cluster = FakeCluster(users={"eve": "apple"}).add(2)
+@pytest.mark.parametrize(
+    ("user", "principal"),
+    [
+        ("eve", "User:eve"),
+        (r"CORP\svc kafka", r"'User:CORP\svc kafka'"),
+        ("$ConnectionString", "'User:$ConnectionString'"),
+    ],
+)
+async def test_a_missing_acl(clock: Clock, user: str, principal: str) -> None:
+    """Error 31 from every broker is the answer of each, with the command that helps.
+
+    A shell takes the user as it is.
+    """
+    cluster = FakeCluster(users={user: "apple"}).add(2)
     for broker in cluster.brokers.values():
         broker.log_dirs_error = 31
-    async with cluster, source_of(cluster, clock, **SASL, sasl_password="apple") as source:
+    login = {**SASL, "sasl_username": user, "sasl_password": "apple"}
+    async with cluster, source_of(cluster, clock, **login) as source:
         observation = await seen(source)
     assert {0: FailureKind.AUTHORIZATION, 1: FailureKind.AUTHORIZATION} == kinds(observation)
     message = failed(observation.answers[0], FailureKind.AUTHORIZATION)
-    assert "--allow-principal User:eve --operation Describe --cluster" in message
+    assert f"--allow-principal {principal} --operation Describe --cluster" in message
 
 
 async def test_some_brokers_asked_alone(clock: Clock) -> None:

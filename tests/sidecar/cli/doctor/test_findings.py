@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from sidecar.cli.doctor import broker_findings
 from sidecar.cli.doctor.facts import Alerts, Broker, Facts, NotKnown, Refused, Sidecar
 from sidecar.cli.doctor.findings import findings
 from sidecar.cli.doctor.verdicts import exit_code, worst
@@ -427,3 +428,10 @@ def test_enforcement_without_a_jar(facts: Facts, expected: Bad, sentence: str) -
     """What keeps quotas from being lowered, or from being restored, is found."""
     assert expected == bad(facts)
     assert sentence in text(facts)
+
+
+def test_the_user_of_an_acl_is_quoted() -> None:
+    """A shell would grant the rights to another user, or run what follows "&"."""
+    facts = replace(WHOLE, principal="CN=sidecar,OU=Ops & Infra")
+    command = broker_findings.grant(facts, "Describe", "--cluster")
+    assert "--allow-principal 'User:CN=sidecar,OU=Ops & Infra' --operation" in command
