@@ -1,4 +1,4 @@
-r"""Reads Java properties files as Kafka does: in ISO 8859-1, with trimmed values.
+r"""Reads Java properties files as Kafka does: bytes in ISO 8859-1, with trimmed values.
 
 Each pair has the number of the line that it begins in.
 
@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 
-def parse_properties(content: bytes) -> Iterator[tuple[str, str, int]]:
+def parse_properties(content: bytes | str) -> Iterator[tuple[str, str, int]]:
     """Return key, value and line of each pair in order.
 
     Raises:

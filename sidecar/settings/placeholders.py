@@ -90,9 +90,10 @@ class Providers:
             return _content(file) if kind == "dir" else _pair(file, key)
         except OSError as error:
             raise ValueError(f"{found[0]}: {file} can't be read: {error.strerror}") from error
-        except (KeyError, ValueError):
+        except (KeyError, ValueError) as error:
             # A text of these exceptions could contain a secret, so they are not chained.
-            what = "is not UTF-8 text" if kind == "dir" else f"has no key {key}"
+            is_other = isinstance(error, UnicodeDecodeError)
+            what = "is not UTF-8 text" if is_other else f"has no key {key}"
             raise ValueError(f"{found[0]}: {file} {what}") from None
 
 
@@ -101,4 +102,5 @@ def _content(file: Path) -> str:
 
 
 def _pair(file: Path, key: str) -> str:
-    return {name: value for name, value, _ in parse_properties(file.read_bytes())}[key]
+    # Unlike a client's own properties, FileConfigProvider reads this file in UTF-8.
+    return {name: value for name, value, _ in parse_properties(file.read_bytes().decode())}[key]

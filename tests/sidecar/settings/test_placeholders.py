@@ -35,6 +35,16 @@ def test_each_provider_gives_what_it_names(secret: Path) -> None:
     )
 
 
+def test_a_file_with_keys_is_utf_8(tmp_path: Path) -> None:
+    """Kafka's FileConfigProvider reads it so, unlike other properties files."""
+    file = tmp_path / "login.properties"
+    file.write_bytes("password=Schl\u00fcssel-\u20ac1\n".encode())
+    assert "Schl\u00fcssel-\u20ac1" == resolved(f"${{file:{file}:password}}").value
+    file.write_bytes(b"password=Schl\xfcssel\n")
+    with pytest.raises(ValueError, match=r"login\.properties is not UTF-8 text$"):
+        resolved(f"${{file:{file}:password}}")
+
+
 def test_what_is_found_is_not_searched_again(secret: Path) -> None:
     """Nor is it in Kafka."""
     found = resolved(f"${{file:{secret}/login.properties:password}}")
