@@ -100,7 +100,14 @@ def command(
     from sidecar.throttle.replay import Replay  # noqa: PLC0415
 
     settings = load(
-        environ=_changed(os.environ, changes), config=config, properties=properties
+        environ=_changed(os.environ, changes),
+        config=config,
+        properties=properties,
+        replaced=tuple(
+            group.removeprefix(_PREFIX).lower()
+            for group in _GROUPS
+            if any(change.startswith(group) for change in changes)
+        ),
     ).settings
     if settings.limit is None:
         raise SettingsError(("nothing to decide: no limit is set",))

@@ -28,7 +28,11 @@ from sidecar.settings.values import Place
 
 
 def load(
-    *, environ: Mapping[str, str], config: Path | None = None, properties: Path | None = None
+    *,
+    environ: Mapping[str, str],
+    config: Path | None = None,
+    properties: Path | None = None,
+    replaced: tuple[str, ...] = (),
 ) -> Loaded:
     """Loads the settings.
 
@@ -36,20 +40,29 @@ def load(
         environ: the environment variables; only ``SIDECAR_*`` is read.
         config: a TOML file.
         properties: a Java properties file.
+        replaced: how the settings begin that the environment replaces, so that files' do not count.
 
     Raises:
         SettingsError: with one line for each problem, none with a secret.
     """
-    loaded = examine(environ=environ, config=config, properties=properties)
+    loaded = examine(environ=environ, config=config, properties=properties, replaced=replaced)
     _ = loaded.settings
     return loaded
 
 
 def examine(
-    *, environ: Mapping[str, str], config: Path | None = None, properties: Path | None = None
+    *,
+    environ: Mapping[str, str],
+    config: Path | None = None,
+    properties: Path | None = None,
+    replaced: tuple[str, ...] = (),
 ) -> Loaded:
     """Load the settings, and return their problems instead of raising."""
-    reading = _Reading(*_places(environ, config, properties))
+    sources, place = _places(environ, config, properties)
+    for source in sources[1:]:
+        for name in [each for each in source.entries if each.startswith(replaced)]:
+            del source.entries[name]
+    reading = _Reading(sources, place)
     problems, notices = reading.problems, reading.notices
     settings = check_together(reading.values, problems) if reading.is_readable else None
     if settings is not None:

@@ -61,6 +61,28 @@ def test_another_limit_takes_the_place_of_the_one_in_force(history: Path) -> Non
     assert [] == throttles(replay(history, "--json", "--set", f"{LIMIT}_BYTES=9"))
 
 
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ("--config", "storage.per_volume_limit.min_available_bytes = 30\n"),
+        (
+            "--properties",
+            "client.quota.callback.static.storage.per.volume.limit.min.available.bytes=30\n",
+        ),
+    ],
+)
+def test_another_limit_takes_the_place_of_a_file_s(
+    history: Path, tmp_path: Path, option: str, text: str
+) -> None:
+    """As it takes the place of the environment's."""
+    file = tmp_path / "settings"
+    file.write_text(text, encoding="utf-8")
+    words = ("--json", option, str(file))
+    assert 240.0 == throttles(replay(history, *words, env={}))[0]["seconds"]
+    (longer,) = throttles(replay(history, *words, "--set", f"{LIMIT}_RATIO=0.45", env={}))
+    assert 360.0 == longer["seconds"]
+
+
 def test_the_picture_is_svg(history: Path, tmp_path: Path) -> None:
     """It has the factor, and what the nearest volume has beyond its limit."""
     file = tmp_path / "plot.svg"
