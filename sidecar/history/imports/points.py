@@ -15,8 +15,13 @@ from sidecar.errors import SidecarError
 
 _AVAILABLE: Final = re.compile("avail", re.IGNORECASE)
 _TOTAL: Final = re.compile("capacity|size|total", re.IGNORECASE)
+_OTHER_UNIT: Final = re.compile(
+    r"(?:(?:[\W_][kmgtKMGT]|[a-z][KMGT])[iI]?[bB]|(?i:(?:kilo|mega|giga|tera|[kmgt]i?bi)bytes"
+    r"|pct|percent(?:age)?|ratio)|%)\W*$"
+)
+"""The end of the name of a value that is not in bytes: total_gb, availGiB, Available (MB)."""
 _NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?")
-_FIRST_MILLISECONDS: Final = 1e11
+_FIRST_THOUSANDTHS: Final = 1e11
 """As seconds, that is in the year 5138; as milliseconds, in 1973."""
 _UTC_NAMES: Final = ("UTC", "GMT", "Z")
 _DATE_FORMS: Final = ("%a %b %d %H:%M:%S %Y", "%a %b %d %I:%M:%S %p %Y")
@@ -24,7 +29,7 @@ _DATE_FORMS: Final = ("%a %b %d %H:%M:%S %Y", "%a %b %d %I:%M:%S %p %Y")
 
 NAMES: Final = (
     'a name with "size", "capacity" or "total" is of total bytes, and one with "avail" of available'
-    " bytes"
+    " bytes, unless it ends in another unit, such as gb or pct"
 )
 
 
@@ -53,7 +58,9 @@ class Series:
 
     @property
     def kind(self) -> Kind | None:
-        """What its sizes are of; None for neither of the two."""
+        """What its sizes are of; None for neither of the two, and in another unit than bytes."""
+        if _OTHER_UNIT.search(self.name):
+            return None
         if _AVAILABLE.search(self.name):
             return Kind.AVAILABLE
         return Kind.TOTAL if _TOTAL.search(self.name) else None
@@ -101,19 +108,23 @@ def parse_bytes(text: str, place: str) -> int:
 def parse_time(text: str, zone: tzinfo | None) -> float | None:
     """Read a time, in epoch seconds; None for a text that is none.
 
-    It may be ISO 8601, epoch seconds or milliseconds, or the output of ``date``.
+    It may be ISO 8601, epoch seconds, milliseconds, microseconds or nanoseconds, or the output of
+    ``date``.
 
     Args:
         text: the time.
         zone: the zone of a time without an offset from UTC; None to refuse it.
 
     Raises:
-        ValueError: the time has no offset from UTC, and there is no zone.
+        ValueError: the time has no offset from UTC, and there is no zone, or its name is of
+            another zone.
     """
     if _NUMBER.fullmatch(text):
         number = float(text)
-        return number / 1000 if number >= _FIRST_MILLISECONDS else number
-    time = _time(text)
+        for _ in ("milliseconds", "microseconds", "nanoseconds"):
+            number = number / 1000 if number >= _FIRST_THOUSANDTHS else number
+        return number
+    time = _time(text, zone)
     if time is None:
         return None
     if time.tzinfo is None:
@@ -126,7 +137,7 @@ def parse_time(text: str, zone: tzinfo | None) -> float | None:
     return time.timestamp()
 
 
-def _time(text: str) -> datetime | None:
+def _time(text: str, zone: tzinfo | None) -> datetime | None:
     try:
         return datetime.fromisoformat(text)
     except ValueError:
@@ -138,5 +149,19 @@ def _time(text: str) -> datetime | None:
             time = datetime.strptime(" ".join((*words, year)).strip(), form)  # noqa: DTZ007
         except ValueError:
             continue
-        return time.replace(tzinfo=UTC) if name in _UTC_NAMES else time
+        if name in _UTC_NAMES:
+            return time.replace(tzinfo=UTC)
+        return time if zone is None else _named(time, name, text, zone)
     return None
+
+
+def _named(time: datetime, name: str, text: str, zone: tzinfo) -> datetime:
+    # An hour of autumn is there twice, with two names such as CEST and CET.
+    for fold in (0, 1):
+        found = time.replace(tzinfo=zone, fold=fold)
+        if found.tzname() == name:
+            return found
+    raise ValueError(
+        f"{text!r} is not a time of the zone {zone}: --zone has to be the zone in which date"
+        f" printed {name}"
+    )

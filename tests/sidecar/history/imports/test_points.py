@@ -1,6 +1,7 @@
 """How sizes, times and kinds are read from text."""
 
-from datetime import UTC, timedelta, timezone
+from datetime import UTC
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -22,10 +23,22 @@ AT_S = 1_767_600_000.0
         ("node_filesystem_free_bytes", None),
         ("kubelet_volume_stats_inodes", None),
         ("", None),
+        ("total_gb", None),
+        ("availGiB", None),
+        ("Available (MB)", None),
+        ("avail_pct", None),
+        ("node_filesystem_avail_ratio", None),
+        ("size_kilobytes", None),
+        ("size %", None),
+        ("kafka-gb-1 avail", Kind.AVAILABLE),
+        ("total_b", Kind.TOTAL),
     ],
 )
 def test_the_name_tells_what_a_size_is_of(name: str, expected: Kind | None) -> None:
-    """Free bytes are not it: a broker may not write to those that are reserved."""
+    """Free bytes are not it: a broker may not write to those that are reserved.
+
+    Nor are values in another unit than bytes.
+    """
     assert expected == Series(name, ()).kind
 
 
@@ -62,6 +75,8 @@ def test_what_is_no_size_is_refused(text: str) -> None:
         "1767600000",
         "1767600000.0",
         "1767600000000",
+        "1767600000000000",
+        "1767600000000000000",
         "2026-01-05T08:00:00Z",
         "2026-01-05 09:00:00+01:00",
         "Mon Jan  5 08:00:00 UTC 2026",
@@ -69,16 +84,31 @@ def test_what_is_no_size_is_refused(text: str) -> None:
     ],
 )
 def test_times(text: str) -> None:
-    """Epoch seconds and milliseconds, ISO 8601, and what ``date`` prints."""
+    """Epoch seconds to nanoseconds, ISO 8601, and what ``date`` prints."""
     assert AT_S == parse_time(text, None)
 
 
 @pytest.mark.parametrize("text", ["2026-01-05 09:00:00", "Mon Jan  5 09:00:00 CET 2026"])
 def test_a_time_without_an_offset_needs_a_zone(text: str) -> None:
     """A short name such as CET is none, since others have it too."""
-    assert AT_S == parse_time(text, timezone(timedelta(hours=1)))
+    assert AT_S == parse_time(text, ZoneInfo("Europe/Berlin"))
     with pytest.raises(ValueError, match="no offset from UTC: give its zone"):
         parse_time(text, None)
+
+
+def test_an_hour_of_autumn_is_there_twice() -> None:
+    """With the names that ``date`` prints, they are two hours."""
+    summer, winter = (
+        parse_time(f"Sun Oct 25 02:30:00 {name} 2026", ZoneInfo("Europe/Berlin"))
+        for name in ("CEST", "CET")
+    )
+    assert (1_792_888_200.0, 1_792_891_800.0) == (summer, winter)
+
+
+def test_a_name_of_another_zone_is_refused() -> None:
+    """08:00 in Los Angeles is not 08:00 UTC."""
+    with pytest.raises(ValueError, match="PST 2026' is not a time of the zone UTC: --zone has to"):
+        parse_time("Mon Jan  5 08:00:00 PST 2026", ZoneInfo("UTC"))
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "/dev/sdb1 100 75 25 75% /data", "Mon 2026"])
