@@ -35,6 +35,8 @@ DEADLINE_S: Final = 60.0
 """For a query over weeks, Prometheus needs seconds."""
 LONGEST_ANSWER: Final = 64 << 20
 """The bytes of 11,000 steps (Prometheus' own limit) of 200 series, which take 1.3 GB of memory."""
+_YEARS_S: Final = (946_684_800.0, 4_102_444_800.0)
+"""2000 to 2100, in epoch seconds. A number beyond that is a date without separators or an error."""
 _SCHEMES: Final = ("http://", "https://")
 _MOST_SHOWN: Final = 10
 
@@ -64,7 +66,7 @@ def run(sources: Sources, names: VolumeNames, out: Path, *, overwrite: bool) -> 
     Raises:
         SidecarError: something can't be read or written, or there would be no reading.
     """
-    combined = combine(_points(sources, names), names, ORIGIN)
+    combined = combine(map(_checked, _points(sources, names)), names, ORIGIN)
     for line in _left_out(combined):
         click.echo(printable(line), err=True)
     if not combined.observations:
@@ -95,6 +97,15 @@ def _points(sources: Sources, names: VolumeNames) -> Iterator[Point]:
         yield from df_points(Path(source).name, _text(source), sources.zone)
 
 
+def _checked(point: Point) -> Point:
+    if not _YEARS_S[0] <= point.at < _YEARS_S[1]:
+        raise DataError(
+            f"{point.place}: its time, {point.at:.15g} s since 1970, is not between the years 2000"
+            " and 2100; write a date as 2026-01-05T08:00:00Z"
+        )
+    return point
+
+
 def _content(file: str) -> bytes:
     try:
         return Path(file).read_bytes()
@@ -113,9 +124,13 @@ def _text(file: str) -> str:
 
 def _fetch(url: str, token_file: Path | None) -> tuple[str, bytes]:
     """Return the address without the query, and the answer."""
-    parts = urlsplit(url)
-    if parts.username is not None or parts.password is not None:
+    # A password with a slash ends before the "@", so urlsplit takes it for a part of the host.
+    if "@" in url.partition("?")[0]:
         raise SidecarError("a URL with a user or a password; a token comes from --token-file")
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise SidecarError(f"--prometheus: not a URL: {error}") from error
     address = f"{parts.scheme}://{parts.netloc}{parts.path}"
     headers = {"Accept": "application/json"}
     if token_file is not None:

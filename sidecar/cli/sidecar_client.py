@@ -110,13 +110,13 @@ def parse_address(text: str) -> Address:
     Raises:
         ValueError: the text is none of these. The message repeats no user name or password.
     """
+    if "@" in text:
+        raise ValueError("a URL with a user or a password; the token comes from --token-file")
     try:
         parts = urlsplit(text if "://" in text else f"http://{text}")
         host, port = parts.hostname, parts.port
     except ValueError as error:
         raise ValueError(f"not host:port or a URL: {error}") from None
-    if parts.username is not None or parts.password is not None:
-        raise ValueError("a URL with a user or a password; the token comes from --token-file")
     if parts.scheme not in {"http", "https"} or not host or parts.query or parts.fragment:
         raise ValueError(f"{text!r} is not host:port or an http(s) URL")
     if not text.isascii() or not text.isprintable() or " " in text:

@@ -66,6 +66,10 @@ def check_url(text: str) -> str:
     """
     if not re.fullmatch(r"https?://[^\s/?#]+(?:[/?#]\S*)?", text):
         raise ValueError("is not an address that starts with http:// or https://")
-    if "@" in re.split(r"[/?#]", text.partition("://")[2])[0]:
-        raise ValueError("must not contain a user or password, which have their own settings")
+    # Also behind a slash, which a password may have; the path of a page can have %40.
+    if "@" in re.split(r"[?#]", text)[0]:
+        raise ValueError(
+            "must not contain a user or password, which have their own settings; an @ of the path"
+            " is written %40"
+        )
     return text

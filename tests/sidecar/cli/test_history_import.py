@@ -120,9 +120,10 @@ def test_a_url_that_has_no_answer(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_url_with_a_password_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("url", ["http://me:s3cr3t@localhost/", "http://me:s3cr/et@localhost/"])
+def test_a_url_with_a_password_is_refused(tmp_path: Path, url: str) -> None:
     """And is not repeated."""
-    result = run("--prometheus", "http://me:s3cr3t@localhost/", *STRIMZI, "--out", tmp_path / "out")
+    result = run("--prometheus", url, *STRIMZI, "--out", tmp_path / "out")
     assert 2 == result.exit_code
     assert "a URL with a user or a password; a token comes from --token-file\n" == result.stderr
 
@@ -215,12 +216,33 @@ def test_sizes_without_the_other_are_named(tmp_path: Path) -> None:
         (("--df", "x", "--broker", "1", "--match", r"file=(?P<broker>\d)"), "name the broker once"),
         (("--df", "x", "--broker", "1", "--zone", "Mars"), "'Mars' is not a time zone"),
         (("--df", "no.df", "--broker", "1"), "no.df can't be read: No such file"),
+        (("--prometheus", "http://[::1:9/", "--broker", "1"), "not a URL: Invalid IPv6 URL"),
     ],
 )
 def test_wrong_options_are_refused(args: tuple[str, ...], expected: str, tmp_path: Path) -> None:
     """With what is wrong, and exit code 2."""
     result = run(*args, "--log-dir", "/d", "--out", tmp_path / "out")
     assert (2, True) == (result.exit_code, expected in result.stderr), result.stderr
+
+
+@pytest.mark.parametrize("time", ["20260105", "2026", "20260105080000", "0", "9e99"])
+def test_a_number_that_is_hardly_a_time_is_refused(tmp_path: Path, time: str) -> None:
+    """A date without separators is no epoch second of 1970, nor a year of the far future."""
+    file, out = tmp_path / "a.json", tmp_path / "out"
+    values = [[float(time), "100"]]
+    result = [{"metric": {"__name__": name}, "values": values} for name in ("size", "avail")]
+    data = {"resultType": "matrix", "result": result}
+    file.write_text(json.dumps({"status": "success", "data": data}))
+    table = tmp_path / "a.csv"
+    table.write_text(f"time,size,avail\n{time},100,50\n")
+    volume = ("--broker", "1", "--log-dir", "/d", "--out", out)
+    for words in (("--prometheus", file), ("--csv", table)):
+        refused = run(*words, *volume)
+        assert 2 == refused.exit_code
+        is_text = time == "9e99" and "--csv" in words
+        expected = "is not a time" if is_text else "is not between the years 2000 and 2100"
+        assert expected in refused.stderr
+    assert not out.exists()
 
 
 def test_a_file_that_is_not_text_names_the_line(tmp_path: Path) -> None:

@@ -218,7 +218,10 @@ def test_a_user_in_an_address_is_refused() -> None:
     """It would be a secret in plain sight, and the message doesn't repeat it."""
     with pytest.raises(ValueError, match="must not contain a user or password") as refusal:
         convert.url("https://me:hunter2@idp/token")
+    with pytest.raises(ValueError, match="must not contain a user or password"):
+        convert.url("https://me:hunter/2@idp/token")
     assert "hunter2" not in str(refusal.value)
+    assert convert.url("https://idp/token?for=me@example.org")
 
 
 def test_a_long_value_is_cut() -> None:
