@@ -6,6 +6,7 @@ layout, the time, "97 of 100 are read", and the reason for the other 3.
 
 import gzip
 import sys
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -31,7 +32,7 @@ def check(file: str, pattern: str | None = None) -> int:
     """
     try:
         found = examine(_lines(file), pattern)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise SidecarError(f"{file} can't be read: {error}") from error
     for name, text in _report(found):
         click.echo(f"{name:<14}{text}")

@@ -41,7 +41,8 @@ def read_tenants(path: Path) -> list[Tenant]:
             return _from_toml(path, tomllib.loads(text))
     except OSError as error:
         raise SettingsError((f"{path} can't be read: {error.strerror}",)) from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (ValueError, RecursionError) as error:
+        # tomllib raises other errors for numbers of thousands of digits and for deep nesting.
         raise SettingsError((f"{path} can't be read: {error}",)) from error
     names = [_COMMENT.split(line, 1)[0].strip() for line in text.splitlines()]
     return [Tenant(name) for name in dict.fromkeys(names) if name]

@@ -109,7 +109,8 @@ def read_toml(path: Path) -> Source:
         source.unreadable(f"the TOML file {path} can't be read: {error.strerror}")
     except UnicodeDecodeError as error:
         source.unreadable(f"the TOML file {path} is not UTF-8 at byte {error.start}")
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
+        # tomllib raises other errors for numbers of thousands of digits and for deep nesting.
         source.unreadable(f"the TOML file {path} can't be read: {error}")
     known = list(map(keys.toml_key, keys.FIELDS))
     for key, value in _leaves(document, ""):

@@ -93,6 +93,8 @@ def test_the_java_clients_other_keys_are_noted(tmp_path: Path) -> None:
     ("text", "message"),
     [
         (b"a = 1\nb = \n", "line 2"),
+        (b"a = " + b"9" * 5000, "can't be read: "),
+        (b"a = " + b"[" * 3000, "can't be read: "),
         (b'token_file = "\xff"', "is not UTF-8 at byte 14"),
         (b"a = 1\na = 2\n", "line 2"),
     ],
