@@ -49,12 +49,14 @@ class Response:
         reason: the reason phrase; "" if there is none.
         body: the body without its framing.
         date: the header Date; "" without one.
+        etag: the header ETag; "" without one.
     """
 
     status: int
     reason: str
     body: bytes
     date: str = field(default="", compare=False)
+    etag: str = field(default="", compare=False)
 
 
 def failure_of(error: Exception, deadline_s: float) -> str:
@@ -138,8 +140,11 @@ class _Exchange:
                 self._body += event.data
             elif isinstance(event, h11.EndOfMessage) and self._head is not None:
                 reason = self._head.reason.decode("latin-1")
-                date = dict(self._head.headers).get(b"date", b"").decode("latin-1")
-                return Response(self._head.status_code, reason, bytes(self._body), date)
+                headers = dict(self._head.headers)
+                date, etag = (
+                    headers.get(name, b"").decode("latin-1") for name in (b"date", b"etag")
+                )
+                return Response(self._head.status_code, reason, bytes(self._body), date, etag)
         # h11 would wait for the end of the first line, whatever it contains.
         first, _ = self._connection.trailing_data
         if self._head is None and not b"HTTP/".startswith(first[:5]):

@@ -77,6 +77,11 @@ class Address:
         local = self.host in _LOOPBACK or self.host.startswith("127.")
         return self.scheme == "http" and not local
 
+    @property
+    def ssl_context(self) -> ssl.SSLContext | None:
+        """What to connect with; raises SettingsError if a file can't be used."""
+        return _context(self.tls) if self.scheme == "https" else None
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -222,7 +227,7 @@ def _one(
             deadline_s=ends_at - time.monotonic(),
             body=body,
             longest_answer=_LONGEST_ANSWER,
-            ssl_context=_context(address.tls) if address.scheme == "https" else None,
+            ssl_context=address.ssl_context,
         )
     except AnswerTooLongError:
         return {}, "its answer is longer than 1 MiB"

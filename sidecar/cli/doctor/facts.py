@@ -124,7 +124,7 @@ class Sidecar:
         readers: its readers of /v1/readers; None if it gave none.
         relief: its answer of /v1/relief; None if it gave none.
         budgets: its budgets of /v1/budgets; empty if it shows none.
-        started: when its process started, epoch seconds as it writes them; "" if unknown.
+        started: the id of its start; "" if unknown.
         clock_ahead_s: how far its clock is ahead of this machine's, to a second; None if unknown.
         token: whether it accepts the token of these settings.
     """

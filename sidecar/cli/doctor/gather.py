@@ -106,7 +106,8 @@ async def gather(loaded: Loaded, options: Options) -> Facts:
     if admin is None or limit is None:
         raise SettingsError(("nothing to examine: brokers or a limit are not set",))
     facts = _of_files(loaded, admin, options)
-    asked = tuple(dict.fromkeys((*options.sidecars, *await _peers(settings))))
+    peers = [replace(each, tls=options.sidecars[0].tls) for each in await _peers(settings)]
+    asked = tuple(dict.fromkeys((*options.sidecars, *peers)))
     token = _token(settings)
     platform = aiven_quotas(settings) or KafkaQuotas.of(lambda: admin)
     async with asyncio.TaskGroup() as group:

@@ -7,14 +7,13 @@ Example: a sidecar that hangs has the problem "no answer within 5 s"; the others
 """
 
 import json
+import ssl
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 from urllib.parse import quote
-
-from prometheus_client.parser import text_string_to_metric_families
 
 from sidecar.cli.doctor.facts import Alerts, NotKnown, Sidecar, TokenState
 from sidecar.cli.sidecar_client import DEADLINE_S, Address, Request, request_all
@@ -61,7 +60,7 @@ def _ask(address: Address, token: str | None, wall: Callable[[], float]) -> Side
     (brokers,) = request_all([address], [Request("GET", "/v1/brokers")])
     (relief,) = request_all([address], [Request("GET", "/v1/relief")])
     (budgets,) = request_all([address], [Request("GET", "/v1/budgets")])
-    version, started, ahead_s = _scraped(address, wall)
+    version, started, ahead_s = _running(address, wall)
     return Sidecar(
         str(address),
         version=version,
@@ -109,21 +108,24 @@ def _list(found: object) -> tuple[Mapping[str, Any], ...]:
     return tuple(document for document in each if isinstance(document, dict))
 
 
-def _scraped(address: Address, wall: Callable[[], float]) -> tuple[str, str, float | None]:
-    """A sidecar's version, the start of its process, and how far its clock is ahead."""
+def _running(address: Address, wall: Callable[[], float]) -> tuple[str, str, float | None]:
+    """A sidecar's version, the id of its start, and how far its clock is ahead.
+
+    They are of the API, because the metrics may have a port of their own.
+    """
     began_at = wall()
     try:
-        answer = _get(f"{address}/metrics", accept="text/plain")
+        answer = _get(f"{address}/v1/throttle-factor", address.ssl_context)
         ended_at = wall()
-        families = text_string_to_metric_families(answer.body.decode())
-        samples = {sample.name: sample for family in families for sample in family.samples}
-        version = samples["kafka_throttle_build_info"].labels["version"]
-        started = samples.get("process_start_time_seconds")
+        document = json.loads(_get(f"{address}/openapi.json", address.ssl_context).body)
+        version = str(document["info"]["version"])
         sent_at = parsedate_to_datetime(answer.date).timestamp()
     except _FAILURES:
         return "", "", None
+    # The ETag is W/"START-GENERATION".
+    started = answer.etag.partition('"')[2].rpartition("-")[0]
     # The header has whole seconds, so on average half a second is missing.
-    return version, str(started.value) if started else "", sent_at + 0.5 - (began_at + ended_at) / 2
+    return version, started, sent_at + 0.5 - (began_at + ended_at) / 2
 
 
 def _token(address: Address, token: str | None) -> TokenState | NotKnown:
@@ -138,19 +140,21 @@ def _token(address: Address, token: str | None) -> TokenState | NotKnown:
             headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
             deadline_s=DEADLINE_S,
             body=b"{}",
+            ssl_context=address.ssl_context,
         )
     except _FAILURES as error:
         return NotKnown(failure_of(error, DEADLINE_S))
     return _STATES.get(answer.status) or NotKnown(f"it answered {answer.status}")
 
 
-def _get(url: str, accept: str = "application/json") -> Response:
+def _get(url: str, ssl_context: ssl.SSLContext | None = None) -> Response:
     answer = request_blocking(
         "GET",
         url,
-        headers={"Accept": accept},
+        headers={"Accept": "application/json"},
         deadline_s=DEADLINE_S,
         longest_answer=_LONGEST_ANSWER,
+        ssl_context=ssl_context,
     )
     if answer.status != 200:
         raise HttpError(f"it answered {answer.status} {answer.reason}")

@@ -4,7 +4,9 @@ import asyncio
 import logging
 import socket
 import ssl
+import time
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,7 +14,9 @@ import pytest
 import trustme
 from click.testing import CliRunner
 
+from sidecar import __version__
 from sidecar.api.connections import Connections
+from sidecar.cli.doctor.sidecars import ask_sidecars
 from sidecar.cli.health import command as health
 from sidecar.cli.sidecar_client import Address as Named
 from sidecar.cli.sidecar_client import Request, request_all
@@ -26,7 +30,7 @@ from sidecar.http import HttpError, Response, request
 from sidecar.peers.addresses import Address
 from sidecar.settings import HostPort, load, secret_files
 from sidecar.tls import TlsFiles, client_context
-from tests.sidecar.api.build import FakeSidecar, until
+from tests.sidecar.api.build import TOKEN, FakeSidecar, until
 from tests.sidecar.api.live import serving
 from tests.support.mounted import MountedSecret
 from tests.support.waiting import SEEN_S
@@ -187,6 +191,18 @@ async def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setenv(f"{SSL}CERTIFICATE_FILE", str(scene.own.certificate))
         result = await asyncio.to_thread(CliRunner().invoke, health, [])
         assert f"https://localhost:{port} is alive\n" == result.output
+
+
+async def test_doctor_asks_over_mutual_tls(tmp_path: Path) -> None:
+    """With the CA and the certificate, at two addresses, and with no metrics at the API's port."""
+    scene = mutual(tmp_path)
+    async with serving(FakeSidecar(), tls=scene.tls.context) as server:
+        at = Named("https", "localhost", server.address.port, tls=scene.own)
+        also = replace(at, host="LOCALHOST")
+        (found,) = await asyncio.to_thread(ask_sidecars, [at, also], TOKEN, time.time)
+    assert (__version__, "accepted") == (found.version, found.token)
+    assert found.clock_ahead_s is not None
+    assert abs(found.clock_ahead_s) < SEEN_S
 
 
 async def test_handshakes_count_as_connections() -> None:

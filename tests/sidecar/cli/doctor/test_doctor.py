@@ -26,9 +26,6 @@ from tests.support.fake_quotas import FakeQuotas
 
 LIMIT = "SIDECAR_STORAGE_PER_VOLUME_LIMIT_MIN_AVAILABLE_BYTES"
 STOP = "SIDECAR_STORAGE_PER_VOLUME_STOP_MIN_AVAILABLE_BYTES"
-METRICS = b"""kafka_throttle_build_info{version="0.0.1"} 1.0
-process_start_time_seconds 1.7e9
-"""
 
 
 @pytest.fixture
@@ -43,17 +40,18 @@ def cluster() -> Iterator[FakeCluster]:
 
 def answers(canned: Canned) -> None:
     """A sidecar that both brokers read, that has no token, and whose clock is ahead."""
-    date = {"Date": formatdate(time.time() + 100, usegmt=True)}
+    status, headers, factor = reply(FACTOR)
+    headers |= {"Date": formatdate(time.time() + 100, usegmt=True), "ETag": 'W/"0f-1"'}
     readers = {"generation": 1, "readers": [reader(0), reader(1)]}
     rate = {"broker_id": 1, "log_dir": "/var/lib/kafka/data-0", "fill_bytes_per_second": 5e6}
     canned.answers |= {
-        "GET /v1/throttle-factor": reply(FACTOR),
+        "GET /v1/throttle-factor": (status, headers, factor),
         "GET /v1/brokers": reply({"last_failure": None, "brokers": []}),
         "GET /v1/quota-factors": reply(LIMITS),
         "GET /v1/readers": reply(readers),
         "GET /v1/volumes": reply({"volumes": [rate]}),
         "PUT /v1/override": reply({"detail": "no token"}, 403),
-        "GET /metrics": (200, date, METRICS),
+        "GET /openapi.json": reply({"info": {"version": "0.0.1"}}),
     }
 
 
