@@ -22,6 +22,9 @@ from sidecar.throttle.misfits import sentences
 from sidecar.throttle.reason import without_broker
 from sidecar.throttle.sizes import size
 
+_NARROWEST: Final = 80
+"""The columns for which the tables are made."""
+
 _STYLES: Final = {
     "ok": "green",
     "VIOLATED": "bold red",
@@ -35,7 +38,7 @@ def print_check(seen: ClusterCheck) -> None:
     """Print every volume with its verdict, then the problems of brokers and of the stop line."""
     volumes = list(seen.view.volumes())
     if volumes:
-        Console(highlight=False).print(_volume_table(volumes, seen.rules.required_limit))
+        _print(_volume_table(volumes, seen.rules.required_limit))
     # The verdict already names this failure.
     reported = seen.reason if seen.verdict == "unknown" else ""
     for line in (
@@ -61,7 +64,14 @@ def print_rows(columns: Sequence[str], rows: Iterable[Sequence[str]], bad: Itera
     for number, row in enumerate(rows):
         style = "red" if number in red else ""
         table.add_row(*(Text(printable(cell), style) for cell in row))
-    Console(highlight=False).print(table)
+    _print(table)
+
+
+def _print(table: Table) -> None:
+    console = Console(highlight=False)
+    # rich would leave out columns, such as the broker. A narrower terminal breaks the lines.
+    console.width = max(console.width, _NARROWEST)
+    console.print(table)
 
 
 def _table() -> Table:

@@ -318,6 +318,15 @@ class TestTable:
         result = check(cluster, **{f"{limit}BYTES": None, f"{limit}RATIO": "0.8"})
         assert ["78.1%", "80.0%", "VIOLATED"] == rows(result)[0][-3:]
 
+    def test_a_narrow_terminal_hides_nothing(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It breaks the lines itself; which broker is full is shown in any case."""
+        monkeypatch.setenv("COLUMNS", "40")
+        cluster.brokers[1].log_dirs = (FULL,)
+        (full,) = [row for row in rows(check(cluster)) if row[-1] == "VIOLATED"]
+        assert ["1", "/var/lib/kafka/data-1"] == full[:2]
+
     def test_it_fits_into_80_columns_with_long_names_and_huge_sizes(
         self, cluster: FakeCluster
     ) -> None:
