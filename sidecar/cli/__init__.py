@@ -114,14 +114,14 @@ class LazyGroup(click.Group):
         elif cmd_name in (joined := self._joined_commands()):
             module = joined[cmd_name].module
             command = joined[cmd_name].load()
+        elif ctx.resilient_parsing:
+            return None
         elif self._joined and cmd_name in _COMES_WITH:
             raise click.UsageError(
                 f"The package with the command '{cmd_name}' is not installed."
                 f" In a checkout, run: pip install . {_COMES_WITH[cmd_name]}",
                 ctx,
             )
-        elif ctx.resilient_parsing:
-            return None
         else:
             raise click.NoSuchCommand(cmd_name, possibilities=self.list_commands(ctx), ctx=ctx)
         if not isinstance(command, click.Command):

@@ -127,6 +127,17 @@ def test_the_help_lists_the_commands_of_other_packages_that_are_installed() -> N
     assert "pipeline Analyze request logs and volume history" in shown
 
 
+def test_a_command_that_is_not_installed_is_completed_as_any_other_word(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """TAB prints no traceback into the command line."""
+    monkeypatch.setattr("sidecar.cli.entry_points", lambda group: ())
+    environ = {"COMP_WORDS": "throttle-sidecar pipeline ", "COMP_CWORD": "2"}
+    environ["_THROTTLE_SIDECAR_COMPLETE"] = "bash_complete"
+    result = CliRunner().invoke(group, prog_name="throttle-sidecar", env=environ)
+    assert (0, "") == (result.exit_code, result.stderr)
+
+
 def test_a_refusal_is_its_lines_and_exit_code_2(monkeypatch: pytest.MonkeyPatch) -> None:
     """Standard error has the lines exactly as they are, without a traceback."""
     fake_command(monkeypatch, raising(SettingsError(("first problem", "second problem"))))
