@@ -27,6 +27,9 @@ LEAK: Final = 0.01
 """The part of the rate that brokers let through at the limit, with few connections."""
 
 _SHORTEST_SOFT_S: Final = 120.0
+_LESS: Final = (
+    "come sooner (--away), poll more often (SIDECAR_STORAGE_CHECK_INTERVAL), or use larger volumes"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,14 @@ def recommendation(facts: Facts) -> Recommendation | None:
             up=two_digits(stop) < until_acts,
         ),
     ]
+    # A limit in bytes is for the smallest volume too. A ratio of 1.0, rounded up, is no setting.
+    smallest = volume if is_ratio else min(facts.volumes, key=lambda each: each.total_bytes)
+    if limit >= 0.99 * smallest.total_bytes:
+        none = (
+            f"No limit fits: {smallest} has {size(smallest.total_bytes)}, and {size(limit)} are"
+            f" needed: {_LESS}. The arithmetic: {lines[1].partition(': ')[2]}"
+        )
+        return Recommendation({}, (lines[0], none))
     room = min(each.available_bytes for each in facts.volumes) - limit
     horizons = (facts.horizon_s, min(facts.horizon_s, _SHORTEST_SOFT_S))
     horizon_s = next((each for each in horizons if rate * each < room), None)
@@ -95,10 +106,7 @@ def recommendation(facts: Facts) -> Recommendation | None:
         how += " the factor falls step by step in that time. It is optional."
         lines.append(line("SOFT_LIMIT", limit + rate * horizon_s, how))
     if share > 0.5:
-        lines.append(
-            f"That limit is {share:.0%} of the volume: come sooner (--away), poll more often"
-            " (SIDECAR_STORAGE_CHECK_INTERVAL), or use larger volumes."
-        )
+        lines.append(f"That limit is {share:.0%} of the volume: {_LESS}.")
     return Recommendation(settings, tuple(lines))
 
 

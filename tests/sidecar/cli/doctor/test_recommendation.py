@@ -45,6 +45,20 @@ def test_a_ratio_is_of_the_volume_that_needs_the_largest() -> None:
     assert found.lines[0].startswith("By the volume that fills fastest, broker 1 /data: 20.0 MB/s")
 
 
+@pytest.mark.parametrize("limit", [None, MinAvailableRatio(0.1)])
+def test_no_limit_is_recommended_that_a_volume_can_not_have(
+    limit: MinAvailableRatio | None,
+) -> None:
+    """It would throttle for good, or the settings would refuse it."""
+    rules = WHOLE.rules if limit is None else Rules(limit, 300.0)
+    small = replace(volume(0, 18 * GB, 100 * MB), total_bytes=20 * GB)
+    found = recommendation(replace(WHOLE, rules=rules, volumes=(small, volume(1))))
+    assert found is not None
+    assert {} == found.settings
+    assert "No limit fits: broker 0 /data has 20.0 GB, and 34.8 GB are needed" in found.lines[-1]
+    assert "(--away)" in found.lines[-1]
+
+
 def test_a_volume_without_room_gets_the_shortest_soft_limit_or_none() -> None:
     """Two minutes in place of half an hour. A limit of most of the volume is pointed out."""
     found = recommendation(replace(WHOLE, volumes=(volume(0, 960 * GB, 2 * GB),)))
