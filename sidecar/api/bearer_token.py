@@ -16,7 +16,7 @@ def read_token(path: Path, what: str = "token") -> str:
         SettingsError: the file can't be read, or contains no token.
     """
     try:
-        token = path.read_text(encoding="utf-8").strip()
+        token = path.read_text(encoding="utf-8-sig").strip()
     except OSError as error:
         raise SettingsError((f"the {what} file {path} can't be read: {error.strerror}",)) from error
     except UnicodeDecodeError as error:

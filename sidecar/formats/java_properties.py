@@ -6,6 +6,7 @@ Example: ``# x\na = b \`` and ``c`` in the next line are the pair ``a``, ``b c``
 """
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 
 
@@ -19,6 +20,9 @@ def parse_properties(content: bytes | str) -> Iterator[tuple[str, str, int]]:
     import javaproperties  # noqa: PLC0415
 
     line = 1
+    if isinstance(content, bytes):
+        # Java would take the mark for a part of the first key, which nobody means.
+        content = content.removeprefix(BOM_UTF8)
     elements = javaproperties.parse(content)
     while True:
         try:

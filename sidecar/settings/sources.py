@@ -104,7 +104,7 @@ def read_toml(path: Path) -> Source:
     source = Source()
     document: Mapping[str, Any] = {}
     try:
-        document = tomllib.loads(path.read_bytes().decode())
+        document = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except OSError as error:
         source.unreadable(f"the TOML file {path} can't be read: {error.strerror}")
     except UnicodeDecodeError as error:
@@ -138,13 +138,13 @@ def _without_line_end(text: str) -> str:
 
 
 def read_password(path: str) -> str:
-    """Read a file with a password, without the line end that editors and ``echo`` add.
+    """Read a file with a password, without the line end and the byte order mark that editors add.
 
     Raises:
         ValueError: the file can't be read or is empty; the message contains nothing of it.
     """
     try:
-        text = _without_line_end(Path(path).read_text(encoding="utf-8"))
+        text = _without_line_end(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ValueError(f"{path!r} can't be read: {error.strerror}") from error
     except ValueError:

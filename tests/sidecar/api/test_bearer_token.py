@@ -11,10 +11,11 @@ TOKEN = "hunter2"
 
 
 def test_a_token_is_a_line(tmp_path: Path) -> None:
-    """The line feed at its end is not a part of it."""
+    """The line feed at its end is not a part of it, nor is a byte order mark."""
     path = tmp_path / "token"
-    path.write_text(f"{TOKEN}\n")
-    assert TOKEN == read_token(path)
+    for text in (f"{TOKEN}\n", f"\ufeff{TOKEN}\r\n"):
+        path.write_text(text, encoding="utf-8")
+        assert TOKEN == read_token(path)
 
 
 @pytest.mark.parametrize(

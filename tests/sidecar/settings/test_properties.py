@@ -35,6 +35,7 @@ def read(folder: Path, text: str | bytes, environ: Mapping[str, str] | None = No
         "# KEY=b:2\n! KEY=b:2\n\nKEY=a:1",
         "KEY=a:1\rother=b",
         "\\#KEY=b:2\nKEY=a:1",
+        "\xef\xbb\xbfKEY=a:1",
     ],
 )
 def test_the_format_is_javas(tmp_path: Path, line: str) -> None:

@@ -61,9 +61,9 @@ def test_it_records_how_user_and_password_were_set(tmp_path: Path) -> None:
     assert (f"{ADMIN}SASL_JAAS_CONFIG",) == found.sasl_setting_names
 
 
-@pytest.mark.parametrize("text", ["hunter2", "hunter2\n", "hunter2\r\n"])
+@pytest.mark.parametrize("text", ["hunter2", "hunter2\n", "\ufeffhunter2\r\n"])
 def test_the_password_is_in_a_file(tmp_path: Path, text: str) -> None:
-    """The line end that editors add isn't part of it."""
+    """The line end and the byte order mark that editors add aren't part of it."""
     file = tmp_path / "password"
     file.write_bytes(text.encode())
     found = admin(sasl("PLAIN", username="ann", password_file=str(file)))

@@ -38,8 +38,8 @@ def test_words_may_be_grouped_as_you_like(tmp_path: Path, text: str) -> None:
 
 
 def test_values_keep_their_types(tmp_path: Path) -> None:
-    """A number is a number and a list is a list."""
-    text = 'throttle_factor.fallback = 0\n[kafka_admin]\nbootstrap_servers = ["a:1", "b:2"]'
+    """A number is a number and a list is a list, behind a byte order mark too."""
+    text = '\ufeffthrottle_factor.fallback = 0\n[kafka_admin]\nbootstrap_servers = ["a:1", "b:2"]'
     entries = read(tmp_path, text).entries
     expected = (0, ["a:1", "b:2"])
     assert expected == (
