@@ -8,11 +8,12 @@ Example: 12 lookups hang for 20 s. A write to the state file takes some millisec
 """
 
 import asyncio
+import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor, Future
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -45,3 +46,15 @@ class OwnThreads(Executor):
 
         threading.Thread(target=run, name=self._name, daemon=True).start()
         return future
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    async def getaddrinfo(self, host: object, port: object, **options: Any) -> Any:  # noqa: ANN401
+        look_up = partial(socket.getaddrinfo, **options)
+        return await OwnThreads("name lookup").call(look_up, host, port)
+
+
+def run_command(main: Coroutine[Any, Any, _R]) -> _R:
+    """Like ``asyncio.run``, which would wait at its end for lookups of a name server that hangs."""
+    with asyncio.Runner(loop_factory=_Loop) as runner:
+        return runner.run(main)

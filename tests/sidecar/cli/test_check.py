@@ -1,9 +1,12 @@
 """``check``: one poll of a simulated cluster, its table, its verdict and its exit code."""
 
 import json
+import socket
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -154,6 +157,25 @@ class TestVerdicts:
         assert message.format(file) in result.stderr
         assert 1 == len(result.stderr.splitlines())
         assert [0, 0, 0] == [broker.connected for broker in cluster.brokers.values()]
+
+    def test_a_name_server_that_hangs_is_not_waited_for(
+        self, monkeypatch: pytest.MonkeyPatch, cluster: FakeCluster
+    ) -> None:
+        """The deadline of the poll is the command's; the lookup goes on."""
+        gate, ended = threading.Event(), []
+        look_up = socket.getaddrinfo
+
+        def hang(host: str, *args: Any, **options: Any) -> Any:
+            if host == "broker":
+                ended.append(gate.wait(30))
+            return look_up(host, *args, **options)
+
+        monkeypatch.setattr(socket, "getaddrinfo", hang)
+        result = check(cluster, SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS="broker:9092")
+        assert [] == ended
+        gate.set()
+        assert 2 == result.exit_code
+        assert "no answer in time" in result.stderr
 
     def test_a_disabled_sidecar_is_checked_all_the_same_if_it_can_be(
         self, cluster: FakeCluster
