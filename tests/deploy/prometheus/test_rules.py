@@ -1,5 +1,6 @@
 """The alert rules by promtool; each of them is tested, distinct and of real metrics."""
 
+import re
 import shutil
 import subprocess
 from collections import Counter
@@ -53,6 +54,14 @@ def test_the_configuration_for_large_clusters_is_one_too(tmp_path: Path) -> None
     assert ["target", "drop", "labeldrop"] == [
         each.get("action", "target") for each in job["metric_relabel_configs"]
     ]
+    # What only the sidecar of a broker has, such as the headroom after arrivals, is kept of all.
+    repeated = "available_bytes fill_bytes_per_second limit_bytes limit_violated online "
+    repeated += "stop_line_bytes stop_line_violated total_bytes"
+    for rule in job["metric_relabel_configs"][:2]:
+        dropped = rule["regex"].partition(";")[0]
+        assert {f"kafka_throttle_volume_{each}" for each in repeated.split()} == {
+            each for each in documented() if re.fullmatch(dropped, each)
+        }
     code, said = promtool("check", "config", str(tmp_path / "prometheus.yaml"))
     assert 0 == code, said
 
