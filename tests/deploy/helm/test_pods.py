@@ -1,5 +1,6 @@
 """The pods with a sidecar: what they may do, what restarts them, and what they have mounted."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.deploy.helm.rendered import (
     BESIDE_BROKER,
     FULL,
     NAMESPACE,
+    OURS,
     PER_CLUSTER,
     ROOT,
     STRIMZI,
@@ -367,7 +369,7 @@ def test_the_network_policy_knows_the_brokers_of_strimzi() -> None:
 def test_the_pod_of_an_uninstallation_is_that_of_the_deployment() -> None:
     """It has the same settings, Secrets, state, account and rights, but another command."""
     values = FULL["per-cluster, client-quotas"]
-    found, after = render(values), hooks(values)
+    found, after = render(values), formerly(hooks(values))
     own, pod = pod_of(found), one(after, "Job")["spec"]["template"]["spec"]
     (before,), (container,) = own.pop("containers"), pod.pop("containers")
     assert ["quotas", "restore", "--forget"] == container.pop("args")
@@ -377,10 +379,32 @@ def test_the_pod_of_an_uninstallation_is_that_of_the_deployment() -> None:
     assert {"terminationGracePeriodSeconds", "topologySpreadConstraints"} == own.keys() - pod.keys()
 
 
+@pytest.mark.parametrize("account", [{}, {"name": "sa"}, {"name": "sa", "create": False}])
+def test_an_uninstallation_takes_no_name_of_the_release(account: Values) -> None:
+    """Argo CD keeps one of two with the same name, and Helm adopts none that a Job left."""
+    values = merged(FULL["per-cluster, client-quotas"], {"serviceAccount": account})
+    after = hooks(values)
+    assert {f"{OURS}-uninstall"} == {each["metadata"]["name"] for each in after}
+    pod = one(after, "Job")["spec"]["template"]["spec"]
+    (settings, _) = pod["containers"][0]["envFrom"]
+    assert one(after, "ConfigMap", settings["configMapRef"]["name"])
+    if account.get("create", True):
+        assert one(after, "ServiceAccount", pod["serviceAccountName"])
+    else:
+        assert "sa" == pod["serviceAccountName"]
+
+
+def formerly(after: list[Resource]) -> list[Resource]:
+    """The hooks with the names of the release, except the Job's."""
+    text = json.dumps(after).replace(f"{OURS}-uninstall", OURS)
+    found: list[Resource] = json.loads(text)
+    return found
+
+
 def test_an_uninstallation_has_what_helm_has_removed() -> None:
-    """Settings, account and network policy are there before the Job, by their former names."""
+    """Settings, account and network policy are there before the Job, as they were."""
     values = FULL["per-cluster, client-quotas"]
-    found, after = render(values), hooks(values)
+    found, after = render(values), formerly(hooks(values))
     labels = one(after, "Job")["spec"]["template"]["metadata"]["labels"]
     policy = one(after, "NetworkPolicy")["spec"]["podSelector"]["matchLabels"]
     assert policy.items() <= labels.items()

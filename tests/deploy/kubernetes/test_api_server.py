@@ -229,6 +229,17 @@ def test_pod_security_admits_the_pod_of_an_uninstallation(
     assert not any("projected" in each for each in admitted["volumes"])
 
 
+def test_what_a_failed_uninstallation_leaves_is_no_obstacle(
+    kubernetes: ApiServer, namespace: str, release: Release
+) -> None:
+    """Helm would adopt nothing of the same name, since a hook's resources are of no release."""
+    values = FULL["per-cluster, client-quotas"]
+    for each in hooks(values):
+        kubernetes.create(each, namespace)
+    release("install", CHART, values=values)
+    assert kubernetes.get("apps/v1", "Deployment", OURS, namespace)
+
+
 @pytest.mark.parametrize(
     ("path", "value"),
     [
