@@ -9,6 +9,7 @@ from sidecar.settings.values import RUNBOOKS_URL
 from tests.deploy.helm.rendered import (
     BESIDE_BROKER,
     NAMESPACE,
+    OURS,
     PER_CLUSTER,
     ROOT,
     STRIMZI,
@@ -62,9 +63,15 @@ def test_a_service_monitor_finds_every_sidecar(name: str) -> None:
 
 
 def test_the_rules_tell_clusters_apart() -> None:
-    """Two clusters of Strimzi's in a namespace are two."""
-    for values, expected in ((BESIDE_BROKER, NAMESPACE), (STRIMZI, f"{NAMESPACE}/my-cluster")):
-        found = render(merged(values, {"monitoring": {"monitor": "PodMonitor"}}))
+    """Two clusters of Strimzi's in a namespace are two, and so are those of two releases."""
+    for values, release, expected in (
+        (BESIDE_BROKER, OURS, NAMESPACE),
+        (BESIDE_BROKER, "blue", f"{NAMESPACE}/blue"),
+        (PER_CLUSTER, "green", f"{NAMESPACE}/green"),
+        (STRIMZI, OURS, f"{NAMESPACE}/my-cluster"),
+        (STRIMZI, "green", f"{NAMESPACE}/my-cluster"),
+    ):
+        found = render(merged(values, {"monitoring": {"monitor": "PodMonitor"}}), release)
         (endpoint,) = one(found, "PodMonitor")["spec"]["podMetricsEndpoints"]
         relabeling = {"targetLabel": "cluster", "replacement": expected}
         assert [relabeling] == endpoint["relabelings"]
