@@ -172,6 +172,9 @@ class GrowthWatch:
 
     def _known(self) -> Iterator[Growing]:
         now = self.board.now()
+        # The request log is that of the broker beside this sidecar: without its id, any of several.
+        active = self.board.snapshot.memory.active
+        own = {*active} if self.broker_id is None else {self.broker_id}
         for state in self._candidates():
             broker_id, log_dir = state.volume.place
             contents = self.contents.known(broker_id)
@@ -183,12 +186,10 @@ class GrowthWatch:
             if report := self.board.readers.report_of(broker_id):
                 split = with_reserve(split, report.reserve_bytes(log_dir))
             ids = split.placement.topic_ids
-            # The request log is that of the broker beside this sidecar.
-            is_own = self.broker_id in {None, broker_id}
             writers = {
                 part.topic: users
                 for part in split.parts
-                if is_own
+                if own == {broker_id}
                 and part.topic
                 and (users := self.writers.writers_to(part.topic, ids.get(part.topic), now))
             }

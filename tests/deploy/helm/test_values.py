@@ -471,6 +471,9 @@ CONTRADICTIONS: Mapping[str, Values] = {
     "settings.SIDECAR_KAFKA_ADMIN_SASL_PASSWORD is secret": given(
         "settings.SIDECAR_KAFKA_ADMIN_SASL_PASSWORD", "x"
     ),
+    "settings.SIDECAR_BROKER_ID would be the same beside every broker": given(
+        "settings.SIDECAR_BROKER_ID", 1, BESIDE_BROKER
+    ),
     "kubernetesEvents is for mode per-cluster": given("kubernetesEvents", True, BESIDE_BROKER),
     "enforcement is none, but the patch of mode beside-broker adds": given(
         "enforcement", "none", BESIDE_BROKER

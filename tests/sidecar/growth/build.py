@@ -40,6 +40,7 @@ class Scene:
         arriving: the partitions that arrive at broker 1.
         sizes: their sizes on their leaders.
         moves: the brokers that were asked for all reassignments.
+        brokers: the active brokers.
         places: lets placements be read; they hang while it is clear.
     """
 
@@ -49,6 +50,7 @@ class Scene:
     arriving: dict[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
     sizes: dict[tuple[str, int], int] = field(default_factory=dict)
     moves: list[int] = field(default_factory=list)
+    brokers: tuple[int, ...] = (1, 2)
 
     def __post_init__(self) -> None:
         self.places = asyncio.Event()
@@ -80,7 +82,7 @@ class Scene:
         task = asyncio.create_task(self.contents.run())
         for used_bytes, topics in readings:
             volumes = [
-                reading(each, self.clock.now, {"/d": left}, total=100 * MB) for each in (1, 2)
+                reading(each, self.clock.now, {"/d": left}, total=100 * MB) for each in self.brokers
             ]
             self.board.observe(whole(self.clock.now, volumes))
             self.answer = {"/d": contents_of(used_bytes, topics)}

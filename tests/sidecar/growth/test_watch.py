@@ -94,13 +94,41 @@ async def test_a_reserve_is_a_part_of_its_own() -> None:
     assert [*before.split.parts[:-1]] == others
 
 
-async def test_the_route() -> None:
-    """It has the parts with their writers, which add up to the volume's used bytes."""
-    scene = Scene()
+@pytest.mark.parametrize(
+    ("broker_id", "brokers", "named"),
+    [
+        (1, (1, 2), True),
+        (None, (1,), True),
+        # The log may be of either broker, or is of the other one.
+        (None, (1, 2), False),
+        (2, (1, 2), False),
+    ],
+)
+async def test_writers_are_of_the_broker_whose_log_it_is(
+    broker_id: int | None, brokers: tuple[int, ...], named: bool
+) -> None:
+    """Another broker's volume has no writers, since its log may have others."""
+    scene = Scene(broker_id, brokers=brokers)
+    await scene.read(GROWS[0])
+    count_alice(scene)
+    scene.contents.request(1)
+    await scene.read(GROWS[1])
+    (volume, *_) = [each for each in scene.watch.growing() if each.state.volume.broker_id == 1]
+    assert ({"orders"} if named else set()) == volume.writers.keys()
+
+
+def count_alice(scene: Scene) -> None:
+    """Counts a line of the broker's request log, with what topic orders grows by."""
     scene.watch.writers.is_wanted = True
     topics = [{"topicId": "ID", "partitionData": [{"index": 0, "recordsSizeInBytes": 480_000}]}]
     line = parsed_line(0, request={"acks": -1, "topicData": topics})
     scene.watch.writers.count(line, 61.0)
+
+
+async def test_the_route() -> None:
+    """It has the parts with their writers, which add up to the volume's used bytes."""
+    scene = Scene()
+    count_alice(scene)
     await scene.read(*GROWS)
     sidecar = FakeSidecar(growth=GrowthCapability(scene.watch, lambda steady_s: steady_s))
     (volume,) = (await sidecar.get("/v1/growth")).json()["volumes"]

@@ -33,6 +33,10 @@
 {{- end -}}
 {{- end -}}
 
+{{- if and $beside (hasKey .Values.settings "SIDECAR_BROKER_ID") -}}
+{{- fail "settings.SIDECAR_BROKER_ID would be the same beside every broker: set it in the StatefulSet, as docs/kubernetes.md says" -}}
+{{- end -}}
+
 {{- $enforcement := $settings.SIDECAR_ENFORCEMENT -}}
 {{- if and $beside .Values.kubernetesEvents -}}
 {{- fail "kubernetesEvents is for mode per-cluster, since beside a broker the service account is the broker's: set kubernetesEvents=false" -}}
