@@ -9,6 +9,7 @@ import yaml  # type: ignore[import-untyped]  # its types would be a package of t
 
 from kafka_lab.callback import CALLBACK_PROPERTIES, REFUSING_PROPERTIES
 from sidecar.cli.callback.jar import callback_jar
+from sidecar.formats.java_properties import parse_properties
 from sidecar.settings import load
 from tests.deploy.helm.patched import example, json_patch, merge, patched
 from tests.deploy.helm.rendered import (
@@ -351,10 +352,25 @@ class TestOtherClusters:
         found = properties(merged(PER_CLUSTER, {"callback": {"authorizer": True}}))
         assert REFUSING_PROPERTIES["authorizer.class.name"] == found["authorizer.class.name"]
 
+    def test_java_reads_a_principal_with_a_backslash_as_it_is(self) -> None:
+        """In the file, and in what the images of Apache and Confluent make of variables."""
+        mirror = r"User:CN=mirror,O=Acme\, Inc"
+        own = {"callback": {"excludedPrincipals": [mirror]}}
+        key = f"{SIDECAR}excluded.principals"
+        assert mirror == properties(merged(PER_CLUSTER, own))[key]
+        broker = named(spec_of(beside(merged(BESIDE_BROKER, own)))["containers"], "kafka")
+        variable = named(broker["env"], f"KAFKA_{key.upper().replace('.', '_')}")
+        assert {key: mirror} == read(f"{key}={variable['value']}")
+        # The operator escapes it by itself.
+        assert mirror in kafka_of(merged(STRIMZI, own))["config"][key]
+
 
 def properties(values: Values) -> dict[str, str]:
-    lines = for_brokers(render(values))["broker.properties"].splitlines()
-    return dict(line.split("=", 1) for line in lines)
+    return read(for_brokers(render(values))["broker.properties"])
+
+
+def read(text: str) -> dict[str, str]:
+    return {key: value for key, value, _ in parse_properties(text.encode())}
 
 
 class TestNotes:

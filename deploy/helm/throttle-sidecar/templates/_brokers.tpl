@@ -92,10 +92,10 @@ authorizer.class.name: throttlesidecar.SidecarAuthorizer
 {{- end }}
 {{- end -}}
 
-{{/* For brokers outside Kubernetes, or of another operator. */}}
+{{/* For brokers outside Kubernetes, or of another operator. Java reads two backslashes as one. */}}
 {{- define "throttle-sidecar.propertiesFile" -}}
 {{- range $key, $value := include "throttle-sidecar.brokerProperties" . | fromYaml }}
-{{ $key }}={{ $value }}
+{{ $key }}={{ $value | replace `\` `\\` }}
 {{- end }}
 {{- end -}}
 
@@ -209,10 +209,10 @@ spec:
             # The start scripts of Kafka add the libs to it.
             - name: CLASSPATH
               value: /opt/throttle-sidecar/throttle-sidecar-quota-callback.jar
-            # As the images of Apache and Confluent read properties.
+            # As the images of Apache and Confluent read properties: they write them to a file as they are.
             {{- range $key, $value := include "throttle-sidecar.brokerProperties" . | fromYaml }}
             - name: KAFKA_{{ $key | upper | replace "." "_" }}
-              value: {{ $value | quote }}
+              value: {{ $value | replace `\` `\\` | quote }}
             {{- end }}
           volumeMounts:
             - name: throttle-sidecar-callback
