@@ -412,6 +412,18 @@ class TestNotes:
             expected = value.replace("//throttle-sidecar.", "//prod-throttle-sidecar.")
             assert f"{key}={expected}" in notes
 
+    def test_they_say_whom_the_network_policy_admits(self) -> None:
+        """Nothing sets the label by itself, except the patch of Strimzi."""
+        policy = {"networkPolicy": {"enabled": True}}
+        for enforcement in ("callback", "client-quotas", "none"):
+            values = merged(PER_CLUSTER, {**policy, "enforcement": enforcement})
+            notes = for_brokers(render(values))["notes.txt"]
+            assert "set networkPolicy.brokers" in notes
+        for silent in (merged(STRIMZI, policy), PER_CLUSTER):
+            assert "networkPolicy.brokers" not in for_brokers(render(silent))["notes.txt"]
+        watched = merged(STRIMZI, {**policy, "enforcement": "none"})
+        assert "set networkPolicy.brokers" in for_brokers(render(watched))["notes.txt"]
+
     def test_they_have_the_command_that_checks(self) -> None:
         """It runs in a pod of this release."""
         notes = for_brokers(render(PER_CLUSTER, "prod"))["notes.txt"]

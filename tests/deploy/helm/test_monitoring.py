@@ -77,6 +77,21 @@ def test_the_rules_tell_clusters_apart() -> None:
         assert [relabeling] == endpoint["relabelings"]
 
 
+def test_prometheus_may_have_the_ca_from_elsewhere() -> None:
+    """A ConfigMap takes the place of the Secret, since the operator takes one of them alone."""
+    own = {"configMap": {"name": "corp-ca", "key": "ca.crt"}}
+    for ca, expected in (
+        (own, own),
+        ({"secret": {"name": "mine"}}, {"secret": {"name": "mine", "key": "ca.crt"}}),
+        ({}, {"secret": {"name": "api-tls", "key": "ca.crt"}}),
+    ):
+        monitoring = {"monitor": "PodMonitor", "tlsConfig": {"ca": ca}}
+        values = {"apiTls": {"secret": {"name": "api-tls"}}, "monitoring": monitoring}
+        monitor = one(render(merged(PER_CLUSTER, values)), "PodMonitor")["spec"]
+        (endpoint,) = monitor["podMetricsEndpoints"]
+        assert expected == endpoint["tlsConfig"]["ca"]
+
+
 def test_the_job_is_one_that_the_rules_know() -> None:
     """It is the namespace and the name of the monitor."""
     rules = RULES.read_text("utf-8")

@@ -425,8 +425,8 @@ def test_a_mistyped_value_is_refused(path: tuple[str, ...]) -> None:
 
 WRONG: Mapping[str, list[Any]] = {
     "mode": ["sidecar"],
-    "limit.minAvailableBytes": ["10G", "10 apples", 0, 0.5],
-    "limit.minAvailableRatio": [0, 1, 1.5, "10%", "1.5"],
+    "limit.minAvailableBytes": ["10G", "10 apples", 0, 0.5, "0", "0Gi", "0.0 GB", "1.2.3GB"],
+    "limit.minAvailableRatio": [0, 1, 1.5, "10%", "1.5", "0.0", ".0"],
     "throttle.mode": ["off"],
     "throttle.scope": ["topic"],
     "enforcement": ["jar"],

@@ -56,13 +56,15 @@
    It also needs these properties. Then restart the brokers one by one:
 
 {{ include "throttle-sidecar.propertiesFile" . | trim | indent 6 }}
-{{- if .Values.networkPolicy.enabled }}
+{{- end }}
+{{- end }}
+{{- end }}
 
-   The network policy admits the pods that networkPolicy.brokers selects: by default those with the label
-   throttle-sidecar/reader: "true".
-{{- end }}
-{{- end }}
-{{- end }}
+{{- if and .Values.networkPolicy.enabled (not (and .Values.strimzi.cluster (eq $enforcement "callback"))) }}
+
+   The network policy lets the sidecar connect only to the brokers that networkPolicy.brokers selects, and only
+   these to the sidecar: by default the pods with the label throttle-sidecar/reader: "true". Add the label to
+   the brokers' pods, or set networkPolicy.brokers.
 {{- end }}
 
 {{- if ne $enforcement "callback" }}
