@@ -6,8 +6,9 @@ timeout, and the others have their readings. The request to the slow broker stay
 polls.
 
 A broker that the controllers don't reach still lists the brokers of then. So the list is requested
-from two brokers if a broker is fenced in it, came or left, or did not answer the last poll. The
-second one is another broker each time, since a whole zone may be out of date.
+from two brokers if a broker is fenced in it, came or left, or did not answer the last poll, and
+once a minute in any case, since an old list may lack a broker that came later. The second one is
+another broker each time, since a whole zone may be out of date.
 
 An address may pass to a broker of another cluster. So each new connection is asked for its
 cluster's id before log dirs are requested, unless the list came over it. Until a cluster is known,
@@ -58,7 +59,7 @@ slow broker is likelier than two lost answers."""
 LIST_AGAIN_S = 60.0
 """How old the list may be when single brokers are asked: a follower that asks its own broker every
 second in a throttle does not ask for the list each time. And how old a second list may be while the
-next one is late."""
+next one is late, and how long a poll of all brokers does without one."""
 
 SECOND_LIST_SHARE = 0.3
 """The part of the remaining time in which a poll waits for a second broker's list, or for silent
@@ -127,7 +128,7 @@ class KafkaVolumeSource:
         self._turn = -1.0
         self._second: asyncio.Task[ClusterList | Failure] | None = None
         self._compared: ClusterList | None = None
-        self._compared_at = -math.inf
+        self._compared_at = clock()
         self._requests: dict[int, asyncio.Task[Reading | Failure]] = {}
         self._slow: set[int] = set()
 
@@ -280,7 +281,9 @@ class KafkaVolumeSource:
         # A dead broker is active in an old list, and one that came back is fenced or missing there.
         is_own_missing = self._own_broker is not None and self._own_broker not in first.endpoints
         has_changed = bool(first.membership.fenced) or set(first.endpoints) != self._active
-        return self._is_in_doubt or has_changed or is_own_missing
+        # An old list may lack a broker that came later, and nothing else shows that.
+        is_due = self._clock() - self._compared_at >= LIST_AGAIN_S
+        return self._is_in_doubt or has_changed or is_own_missing or is_due
 
     def _lacks(self, brokers: Collection[int], endpoints: Mapping[int, HostPort]) -> bool:
         """Whether a list lacks some brokers, or they did not answer where a list had them."""

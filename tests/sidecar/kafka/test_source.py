@@ -834,7 +834,7 @@ async def test_a_second_list_that_is_slow_is_compared_later(
 
 
 async def test_one_list_is_enough_while_all_brokers_answer(clock: Clock) -> None:
-    """A second one is requested only after a poll in which a broker was silent."""
+    """A second one is requested after a poll in which a broker was silent, or after a minute."""
     async with FakeCluster().add(3) as cluster, source_of(cluster, clock) as source:
 
         def lists() -> int:
@@ -845,11 +845,31 @@ async def test_one_list_is_enough_while_all_brokers_answer(clock: Clock) -> None
         await seen(source)
         await seen(source)
         assert 2 == lists()
+        for _ in range(10):
+            clock.now += 12.0
+            await seen(source)
+        # Ten polls in two minutes.
+        assert 2 + 10 + 2 == lists()
         cluster.brokers[2].twist = silent
         await seen(source, timeout_s=1.0)
-        assert 3 == lists()
+        assert 15 == lists()
         await seen(source, timeout_s=1.0)
-        assert 5 == lists()
+        assert 17 == lists()
+
+
+async def test_an_old_list_does_not_hide_a_broker_that_came_later(clock: Clock) -> None:
+    """Broker 0, which answers first, was cut off before broker 3 joined; all brokers answer."""
+    async with FakeCluster().add(3) as cluster, source_of(cluster, clock) as source:
+        await seen(source)
+        cluster.brokers[0].list_of_then = {0: False, 1: False, 2: False}
+        cluster.add(1)
+        await cluster.brokers[3].start()
+        cluster.forget_answers()
+        polls = []
+        for _ in range(8):
+            clock.now += 10.0
+            polls.append(kinds(await seen(source)))
+    assert [{0: None, 1: None, 2: None, 3: None}] * 3 == polls[5:]
 
 
 async def test_brokers_behind_one_address_are_not_told_apart(clock: Clock) -> None:
