@@ -85,7 +85,7 @@ class ContentsWatch:
             self.board.update(
                 lambda memory: replace(
                     memory,
-                    contents=with_contents(memory.contents, read, wanted | _retained(memory), now),
+                    contents=with_contents(memory, read, wanted | _retained(memory), now),
                 )
             )
 

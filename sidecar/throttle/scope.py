@@ -6,7 +6,8 @@ violates the limit, volumes that are only below the soft limit do not count. If 
 volume can't be read, or there are too many topics, all clients are throttled.
 
 The sidecar asks the broker of a log dir for its contents from two minutes before the volume is
-expected to reach its limit. The answer counts for the validity.
+expected to reach its limit. The answer counts for the validity, and while the log dir is offline or
+its broker is fenced.
 
 Example: /d1 of broker 3 violates and has partitions of "orders" and "clicks". Clients that write to
 one of these topics are throttled, wherever the leaders of its partitions are.
@@ -16,7 +17,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from sidecar.throttle.memory import Computed, Contents, LogDir, Memory, VolumeState
+from sidecar.throttle.memory import BrokerState, Computed, Contents, LogDir, Memory, VolumeState
 from sidecar.throttle.validity import is_valid
 
 MOST_TOPICS: Final = 2000
@@ -65,16 +66,16 @@ def scope_of(memory: Memory, computed: Computed, validity_s: float, now: float) 
     topics: set[str] = set()
     unread_since: list[float] = []
     why = ""
-    for broker_id, log_dir in keys:
-        contents = memory.contents.get((broker_id, log_dir))
-        if contents is not None and _counts(memory, broker_id, contents, validity_s, now):
-            topics |= contents.topics
+    for place in keys:
+        broker_id, log_dir = place
+        if place in memory.contents and _counts(memory, place, validity_s, now):
+            topics |= memory.contents[place].topics
             continue
         # The contents are unknown. For a moment nobody is throttled while they are read. After that
         # moment, or when the stop line is reached, all clients are in scope: a throttle that may
         # miss the right client protects no disk.
         where = f"the topics on broker {broker_id} {log_dir} are"
-        since = memory.unread.get((broker_id, log_dir))
+        since = memory.unread.get(place)
         if since is None or computed.at_stop_line or not is_valid(since, UNREAD_S, now):
             return Scope(None, f"{where} not known")
         unread_since.append(since)
@@ -135,7 +136,7 @@ def brokers_to_read(memory: Memory, now: float) -> frozenset[int]:
 
 
 def with_contents(
-    contents: Mapping[LogDir, Contents],
+    memory: Memory,
     read: Mapping[int, Mapping[str, Collection[str]]],
     kept: Collection[int],
     now: float,
@@ -143,13 +144,19 @@ def with_contents(
     """The known contents after some brokers were read.
 
     Args:
-        contents: the contents before.
+        memory: with the contents before.
         read: broker id -> log dir -> topics, for the brokers that answered.
         kept: the brokers whose contents stay known; those of other brokers are dropped.
         now: when they were asked, steady seconds.
     """
-    # An answer replaces everything known of its broker, since a log dir may have lost its topics.
-    left = {key: old for key, old in contents.items() if key[0] in kept and key[0] not in read}
+    # An answer replaces what is known, since a log dir may have lost its topics. But it lacks log
+    # dirs that are offline, perhaps since the last poll.
+    known = {state.volume.place for state in memory.volumes()}
+    left = {
+        key: old
+        for key, old in memory.contents.items()
+        if key[0] in kept and (key[0] not in read or key in known)
+    }
     for broker_id, log_dirs in read.items():
         for log_dir, topics in log_dirs.items():
             left[broker_id, log_dir] = Contents(frozenset(topics), now)
@@ -172,13 +179,14 @@ def _on_slope(memory: Memory) -> list[LogDir]:
     return sorted(memory.slope.learned) or sorted(memory.contents)
 
 
-def _counts(
-    memory: Memory, broker_id: int, contents: Contents, validity_s: float, now: float
-) -> bool:
-    broker = memory.brokers.get(broker_id)
-    # No client can write to a fenced broker, so its contents don't change and count without an end.
-    is_retained = broker is not None and broker.retained
-    return is_retained or is_valid(contents.read_at, validity_s, now)
+def _counts(memory: Memory, place: LogDir, validity_s: float, now: float) -> bool:
+    broker_id, log_dir = place
+    broker = memory.brokers.get(broker_id, BrokerState())
+    # No client can write to a fenced broker or to an offline log dir. So the contents don't change
+    # and count without an end.
+    is_offline = any(each.log_dir == log_dir and not each.is_written for each in broker.offline)
+    is_still = broker.retained or is_offline
+    return is_still or is_valid(memory.contents[place].read_at, validity_s, now)
 
 
 def _is_near(state: VolumeState, now: float) -> bool:

@@ -198,13 +198,24 @@ def test_brokers_are_read_before_they_throttle() -> None:
 
 def test_what_was_read_takes_the_place_of_what_was_known() -> None:
     """A log dir that its broker no longer has is gone; others are kept while they matter."""
-    before: dict[LogDir, Contents] = {
-        (1, "/d"): Contents(frozenset("a"), 0.0),
-        (1, "/e"): Contents(frozenset("b"), 0.0),
-        (2, "/d"): Contents(frozenset("c"), 0.0),
-        (3, "/d"): Contents(frozenset("d"), 0.0),
-    }
+    contents: dict[LogDir, str] = {(1, "/d"): "a", (1, "/e"): "b", (2, "/d"): "c", (3, "/d"): "d"}
+    before = known(full(20), contents)
     assert {
         (1, "/d"): Contents(frozenset("x"), 5.0),
         (2, "/d"): Contents(frozenset("c"), 0.0),
     } == with_contents(before, {1: {"/d": {"x"}}}, {1, 2}, 5.0)
+
+
+def test_an_offline_log_dir_keeps_its_topics() -> None:
+    """Its broker's answers lack it, also before a poll shows that it is offline."""
+    memory = after(whole(0.0, [reading(1, 0.0, {"/d": 20, "/e": 90})]))
+    memory = known(memory, {(1, "/d"): "a", (1, "/e"): "b"})
+    memory = replace(memory, contents=with_contents(memory, {1: {"/e": {"c"}}}, {1}, 5.0))
+    day = 86400.0
+    for answer, topics in (
+        (reading(1, day, {"/e": 90}, offline=["/d"]), ("a",)),
+        (reading(1, day, {"/e": 90}, unreadable=["/d"]), None),
+    ):
+        later = after(whole(day, [answer]), memory=memory)
+        contents = with_contents(later, {1: {"/e": {"c"}}}, {1}, day)
+        assert topics == decided(replace(later, contents=contents), day).topics
