@@ -45,8 +45,8 @@ def budget_metrics(watch: BudgetWatch | None) -> Iterator[Metric]:
     )
     unseen = GaugeMetricFamily(
         f"{prefix}_unseen_brokers",
-        "Brokers whose sizes are not known for longer than the validity. Their replicas are"
-        " missing in used bytes.",
+        "Brokers with a log dir whose sizes are not known for longer than the validity. The"
+        " replicas there are missing in used bytes.",
     )
     missing = 0
     for owner, usage in () if watch is None else watch.usages.items():

@@ -51,8 +51,8 @@ class BudgetDocument:
     full_at: Time | None
     """When it reaches the hard size at this growth; null while it does not grow."""
     unseen_brokers: list[int]
-    """The brokers whose sizes are not known for longer than the validity. Their replicas are
-    missing in used_bytes."""
+    """The brokers with a log dir whose sizes are not known for longer than the validity. The
+    replicas there are missing in used_bytes."""
     is_left_out: bool
     """Whether brokers do not get its factor, because the throttled topics are too many."""
     read_at: Time

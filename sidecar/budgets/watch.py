@@ -3,7 +3,8 @@
 Every broker is read once a minute, as for the growth of volumes: ``VolumeContents`` sends one
 request for both, to one broker at a time. A round is over when every active broker has answered, or
 has failed to, since the round before, and ``ROUND_S`` after that at the latest. A broker that did
-not answer in a round keeps its last sizes for the validity. After that, it is missing.
+not answer in a round keeps its last sizes for the validity. After that, it is missing. The same
+applies to a log dir that is offline.
 
 An owner that may reach its soft or hard bytes sooner is read again after half of that time, at most
 every ``storage_check_interval_minimum``. These requests have only the owner's partitions, so a
@@ -37,7 +38,7 @@ from sidecar.throttle.budgets import (
     sentence,
     throttles,
 )
-from sidecar.throttle.memory import BudgetThrottle
+from sidecar.throttle.memory import BrokerState, BudgetThrottle
 from sidecar.throttle.topic_sizes import TopicSizes, broker_topics
 from sidecar.throttle.validity import is_valid
 from sidecar.volumes import Failure
@@ -209,7 +210,8 @@ class BudgetWatch:
         answers = await self.fetch(wanted) if wanted else {}
         for broker_id, answer in ({} if isinstance(answers, Failure) else answers).items():
             if not isinstance(answer, Failure):
-                reading = broker_topics(read_at, answer)
+                is_partial = self._lacks_log_dirs(broker_id, len(answer))
+                reading = broker_topics(read_at, answer, is_partial=is_partial)
                 self._sizes.take(broker_id, reading, frozenset(wanted[broker_id]))
 
     def _take_all(self, new: Mapping[int, Contents]) -> None:
@@ -218,8 +220,20 @@ class BudgetWatch:
                 log_dirs = (each.packed for each in contents.result.values())
                 # The splits of all volumes are by one placement.
                 placed = (each.placement.arriving for each in contents.splits.values())
-                reading = broker_topics(contents.answered_at, log_dirs, next(placed, None))
+                reading = broker_topics(
+                    contents.answered_at,
+                    log_dirs,
+                    next(placed, None),
+                    is_partial=self._lacks_log_dirs(broker_id, len(contents.result)),
+                )
                 self._sizes.take(broker_id, reading)
+
+    def _lacks_log_dirs(self, broker_id: int, count: int) -> bool:
+        """Whether an answer with so many log dirs lacks one, which is offline or unreadable."""
+        state = self.board.snapshot.memory.brokers.get(broker_id, BrokerState())
+        # The answer may be newer than the last poll, for which the log dir is still online.
+        known = {each.volume.log_dir for each in state.volumes}
+        return count < len(known.union(each.log_dir for each in state.offline))
 
     async def _fold(self, now: float, read: frozenset[str] | None) -> None:
         memory = self.board.snapshot.memory

@@ -4,7 +4,8 @@ A size has two forms: the bytes of all replicas, and the bytes of each partition
 its largest replica. A copy that a log-dir move makes is left out, because an operator made it and
 not a client. For the same reason, a partition counts during a reassignment by its largest replicas,
 as many as it will have. A reading of a broker counts for the validity. After that the broker is not
-seen, and sums without it are the least that topics can have.
+seen, and sums without it are the least that topics can have. A reading that lacks a log dir renews
+only what it has, and the broker is not seen once the last one with all log dirs is too old.
 
 Sums are kept for each topic, and only topics whose partitions have changed are added up again. So
 the cost of a reading grows with what was written, not with what there is.
@@ -49,15 +50,21 @@ class BrokerTopics:
         read_at: when the broker was asked, steady seconds.
         topics: topic -> its partitions there.
         arriving: those that a reassignment adds.
+        is_partial: whether a log dir is missing.
     """
 
     read_at: float
     topics: dict[str, Partitions]
     arriving: Arriving = field(default_factory=dict)
+    is_partial: bool = False
 
 
 def broker_topics(
-    read_at: float, log_dirs: Iterable[Replicas], arriving: Arriving | None = None
+    read_at: float,
+    log_dirs: Iterable[Replicas],
+    arriving: Arriving | None = None,
+    *,
+    is_partial: bool = False,
 ) -> BrokerTopics:
     """Put the log dirs of a broker together, without the copies of log-dir moves.
 
@@ -65,13 +72,14 @@ def broker_topics(
         read_at: when the broker was asked, steady seconds.
         log_dirs: the partitions of each log dir.
         arriving: those that a reassignment adds; None if that is not known.
+        is_partial: whether a log dir is missing.
     """
     topics: dict[str, Partitions] = {}
     for replicas in log_dirs:
         for topic, partitions in replicas.items():
             sizes = {index: size_bytes for index, size_bytes, is_copy in partitions if not is_copy}
             topics[topic] = {**topics[topic], **sizes} if topic in topics else sizes
-    return BrokerTopics(read_at, topics, arriving or {})
+    return BrokerTopics(read_at, topics, arriving or {}, is_partial)
 
 
 class TopicSizes:
@@ -80,6 +88,8 @@ class TopicSizes:
     def __init__(self) -> None:
         self._brokers: dict[int, BrokerTopics] = {}
         self._sizes: dict[str, TopicSize] = {}
+        # The last readings without all log dirs, of brokers with a valid reading that has all.
+        self._partial: dict[int, BrokerTopics] = {}
 
     @property
     def sizes(self) -> Mapping[str, TopicSize]:
@@ -104,15 +114,25 @@ class TopicSizes:
             asked: the only topics that were asked for, which does not renew the reading of the
                 others; None for all of them.
         """
+        before = self._brokers.get(broker_id)
         if asked is None:
-            self._replace(broker_id, reading)
-        elif (before := self._brokers.get(broker_id)) is not None:
-            # Thousands of other topics are not touched.
-            for topic in asked:
-                partitions = reading.topics.get(topic, {})
-                if before.topics.get(topic) != partitions:
-                    before.topics[topic] = partitions
-                    self._add_up(topic)
+            if before is None or before.is_partial or not reading.is_partial:
+                self._partial.pop(broker_id, None)
+                self._replace(broker_id, reading)
+                return
+            self._partial[broker_id] = reading
+            asked = reading.topics
+        if before is None:
+            return
+        # Thousands of other topics are not touched.
+        for topic in asked:
+            partitions = reading.topics.get(topic, {})
+            if reading.is_partial:
+                # What is missing may be in the missing log dir.
+                partitions = {**before.topics.get(topic, {}), **partitions}
+            if before.topics.get(topic) != partitions:
+                before.topics[topic] = partitions
+                self._add_up(topic)
 
     def seen(self, brokers: Iterable[int], validity_s: float, now: float) -> list[int]:
         """Drop the readings that are too old, and return those brokers that were not seen.
@@ -124,8 +144,9 @@ class TopicSizes:
         """
         for broker_id, reading in list(self._brokers.items()):
             if not is_valid(reading.read_at, validity_s, now):
-                self._replace(broker_id, None)
-        return sorted(set(brokers) - self._brokers.keys())
+                self._replace(broker_id, self._partial.pop(broker_id, None))
+        whole = {key for key, each in self._brokers.items() if not each.is_partial}
+        return sorted(set(brokers) - whole)
 
     def _replace(self, broker_id: int, reading: BrokerTopics | None) -> None:
         nothing = BrokerTopics(0.0, {})

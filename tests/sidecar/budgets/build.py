@@ -11,7 +11,7 @@ from sidecar.throttle.growth import Replicas
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import BudgetThrottle
 from sidecar.throttle.slope import SlopeRules
-from sidecar.volumes import Failure
+from sidecar.volumes import Failure, Reading
 from tests.sidecar.growth.build import FACTORS, MB, contents_of
 from tests.sidecar.throttle.build import TIMED_OUT, FakeClock, reading, whole
 
@@ -24,8 +24,9 @@ BUDGETS = (
 class Scene:
     """Brokers 1 and 2 with one partition of each owner, and what was asked of them.
 
-    A silent broker fails at once, and a hung one does not answer. ``read_s`` is how long a broker
-    takes to answer a request for all topics.
+    A silent broker fails at once, and a hung one does not answer. An offline one answers without
+    its only log dir that has topics. ``read_s`` is how long a broker takes to answer a request for
+    all topics.
     """
 
     def __init__(self, retained: Mapping[str, object] | None = None) -> None:
@@ -36,6 +37,8 @@ class Scene:
         self.sizes: dict[int, dict[str, int]] = {1: {"etl.a": 10 * MB}, 2: {"clicks": 10 * MB}}
         self.silent: set[int] = set()
         self.hung: set[int] = set()
+        self.offline: set[int] = set()
+        self.is_polled = True
         self.read_s = 0.0
         self.asked: list[tuple[int, tuple[str, ...]]] = []
         self.contents = VolumeContents(self._whole, self.clock)
@@ -64,7 +67,8 @@ class Scene:
         return TIMED_OUT if broker_id in self.silent else self._log_dir(broker_id)
 
     def _log_dir(self, broker_id: int) -> ContentsResult:
-        return {"/d": contents_of(0, self.sizes[broker_id])}
+        found = {"/d": contents_of(0, self.sizes[broker_id]), "/e": contents_of(0, {})}
+        return {"/e": found["/e"]} if broker_id in self.offline else found
 
     async def _some(
         self, topics: Mapping[int, Mapping[str, Sequence[int]]]
@@ -78,19 +82,27 @@ class Scene:
         self.asked.append((broker_id, tuple(topics)))
         if broker_id in self.silent:
             return TIMED_OUT
+        if broker_id in self.offline:
+            return [{}]
         sizes = self.sizes[broker_id]
-        return [{topic: [(0, sizes[topic], False)] for topic in topics}]
+        return [{}, {topic: [(0, sizes[topic], False)] for topic in topics}]
 
     async def at(self, now: float) -> None:
         """Look at a time, until what was asked for is there."""
         self.clock.now = now
-        answers = [reading(each, now, {"/d": 50 * MB}, total=100 * MB) for each in (1, 2)]
-        self.board.observe(whole(now, answers))
+        if self.is_polled:
+            self.board.observe(whole(now, [self._polled(each, now) for each in (1, 2)]))
         task = asyncio.create_task(self.contents.run())
         for _ in range(3):
             await self.watch.look()
             await asyncio.sleep(0.01)
         task.cancel()
+
+    def _polled(self, broker_id: int, now: float) -> Reading:
+        free = dict.fromkeys(("/d", "/e"), 50 * MB)
+        offline = ["/d"] if broker_id in self.offline else []
+        online = {key: each for key, each in free.items() if key not in offline}
+        return reading(broker_id, now, online, total=100 * MB, offline=offline)
 
     def throttled(self) -> dict[str, float]:
         """Owner -> its factor, as brokers get it."""

@@ -55,6 +55,28 @@ async def test_a_silent_broker_keeps_its_owner_paused_for_the_validity(scene: Sc
     assert (1,) == scene.watch.usages["etl"].unseen
 
 
+@pytest.mark.parametrize("is_polled", [True, False])
+async def test_an_offline_log_dir_keeps_its_owner_paused_for_the_validity(
+    scene: Scene, is_polled: bool
+) -> None:
+    """Its broker answers without it, whether or not a poll has shown that it is offline."""
+    scene.sizes[1]["etl.a"] = 200 * MB
+    await scene.at(0.0)
+    scene.offline, scene.is_polled = {1}, is_polled
+    for now in (2.0, 100.0, 101.0, 200.0, 300.0):
+        await scene.at(now)
+        assert {"etl": 0.0} == scene.throttled()
+        assert () == scene.watch.usages["etl"].unseen
+    await scene.at(361.0)
+    assert {} == scene.throttled()
+    usage = scene.watch.usages["etl"]
+    assert ("at least 0 % of 200.0 MB", (1,)) == (sentence(usage), usage.unseen)
+    scene.offline = set()
+    await scene.at(422.0)
+    assert {"etl": 0.0} == scene.throttled()
+    assert () == scene.watch.usages["etl"].unseen
+
+
 async def test_slow_brokers_are_read_one_after_the_other(scene: Scene) -> None:
     """A round of 80 s is over too, also if it begins to be slow; so a silent broker is named."""
     scene.read_s = 40.0

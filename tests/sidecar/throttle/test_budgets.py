@@ -102,6 +102,23 @@ def test_a_reading_of_some_topics_changes_only_these() -> None:
     assert {} == sizes.sizes
 
 
+def test_a_reading_without_a_log_dir_renews_what_it_has() -> None:
+    """What may be in the log dir counts for the validity; after that, the broker is not seen."""
+    sizes = TopicSizes()
+    sizes.take(1, BrokerTopics(0.0, {"a": {0: 10, 1: 20}, "b": {0: 30}}))
+    for at, size_bytes in ((60.0, 11), (120.0, 12)):
+        sizes.take(1, BrokerTopics(at, {"a": {0: size_bytes}, "c": {0: 1}}, is_partial=True))
+    sizes.take(1, BrokerTopics(121.0, {"a": {0: 13}}, is_partial=True), {"a", "b"})
+    assert [] == sizes.seen([1], 300.0, 300.0)
+    once = {topic: each.once for topic, each in sizes.sizes.items()}
+    assert {"a": 33, "b": 30, "c": 1} == once
+    assert [1] == sizes.seen([1], 300.0, 300.1)
+    assert {"a": 12, "c": 1} == {topic: each.once for topic, each in sizes.sizes.items()}
+    sizes.take(1, BrokerTopics(360.0, {"a": {0: 14}}, is_partial=True))
+    assert [1] == sizes.seen([1], 300.0, 421.0)
+    assert {"a": 14} == {topic: each.once for topic, each in sizes.sizes.items()}
+
+
 def test_a_broker_that_is_not_seen_is_not_empty() -> None:
     """Its size counts for the validity; after that the usage says what is missing."""
     sizes, owners = TopicSizes(), Owners([ETL])
