@@ -8,6 +8,7 @@ asks it, and returns {("logs", 0): 300}, the first offset then.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -17,10 +18,12 @@ from aiokafka.protocol.api import Response
 from sidecar.kafka.client.messages import AdminRequest
 from sidecar.kafka.client.pool import Pool
 from sidecar.kafka.fed_brokers import MetadataOfTopics
-from sidecar.kafka.relief_messages import DeleteRecords, ListOffsets, refused
+from sidecar.kafka.relief_messages import EARLIEST, DeleteRecords, ListOffsets, refused
 from sidecar.settings import HostPort
 from sidecar.throttle.growth import Partition
 from sidecar.volumes import Failure, FailureKind
+
+_log = logging.getLogger(__name__)
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 DELETE_MS: Final = 10_000
@@ -28,6 +31,11 @@ DELETE_MS: Final = 10_000
 UNREAD: Final = "no broker reported their coordinators"
 
 _NO_TOPIC: Final = 3
+_TIMED_OUT: Final = 7
+_ANY_EPOCH: Final = -1
+_UNCONFIRMED: Final = Failure(
+    FailureKind.TIMEOUT, f"the replicas did not confirm it within {DELETE_MS / 1000:.0f} s"
+)
 
 T = TypeVar("T")
 
@@ -89,10 +97,20 @@ async def delete_records(
         return DeleteRecords(mine, DELETE_MS)
 
     def read(topic: str, low_watermark: int, code: int) -> int | Failure:
+        if code == _TIMED_OUT:
+            return _UNCONFIRMED
         return refused("DeleteRecords", code, "Delete", topic) if code else low_watermark
 
     deadline = asyncio.get_running_loop().time() + 2 * DELETE_MS / 1000
     results = await _ask(pool, offsets, leaders, request, read, deadline=deadline)
+    # The leader deletes at once, and waits for all replicas of live brokers. One that is in an
+    # offline log dir never does, so each request for the partition ends like that.
+    late = {key: (_ANY_EPOCH, EARLIEST) for key, each in results.items() if each is _UNCONFIRMED}
+    deadline = asyncio.get_running_loop().time() + DELETE_MS / 1000
+    for key, first in (await offsets_at(pool, late, leaders, deadline)).items():
+        if isinstance(first, int) and first >= offsets[key]:
+            results[key] = first
+            _log.warning("%s-%d was deleted from, but %s", *key, _UNCONFIRMED.message)
     unanswered = Failure(FailureKind.PROTOCOL, "DeleteRecords did not answer for a partition")
     return {key: results.get(key, unanswered) for key in offsets}
 

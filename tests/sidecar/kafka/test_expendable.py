@@ -52,6 +52,7 @@ class Kafka(FakeTopics):
         coordinator: the leader of __consumer_offsets 0; None: the topic does not exist.
         of_coordinator: what it answers for the partition.
         rights: the user's operations on each topic, as bits.
+        first: the first offset.
         deleted: what was deleted: broker id and offset.
     """
 
@@ -68,6 +69,7 @@ class Kafka(FakeTopics):
     coordinator: int | None = 0
     of_coordinator: ErrorCode = OK
     rights: int = 1 << 8
+    first: int = 100
     deleted: list[tuple[int, int]] = field(default_factory=list)
 
     def of(self, cluster: FakeCluster) -> FakeCluster:
@@ -88,8 +90,10 @@ class Kafka(FakeTopics):
         if key == (OFFSETS, 0):
             assert (self.coordinator, 4, -1) == (broker.broker_id, epoch, timestamp)
             return self.of_coordinator, 12
-        assert (1, LOGS, 4) == (broker.broker_id, key, epoch)
-        offsets = {-1: 900, -2: 100, 5000: 650, 9000: -1}
+        assert (1, LOGS) == (broker.broker_id, key)
+        # Without an epoch after a deletion, whose leader has just answered.
+        assert epoch == (-1 if self.deleted else 4)
+        offsets = {-1: 900, -2: self.first, 5000: 650, 9000: -1}
         return self._error(LIST_OFFSETS_KEY), offsets[timestamp]
 
     def log_dirs(
@@ -271,3 +275,19 @@ async def test_the_leader_deletes(clock: Clock) -> None:
     assert isinstance(failure, Failure)
     assert "DeleteRecords returned error 44" in failure.message
     assert [(1, 300), (1, 300)] == kafka.deleted
+
+
+async def test_a_deletion_that_a_replica_does_not_confirm_is_one(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The leader has deleted if its first offset has moved; a replica may be offline."""
+    kafka = Kafka(errors={DELETE_RECORDS_KEY: ErrorCode.request_timed_out})
+    async with topics(kafka, clock) as found:
+        failure = (await found.delete({LOGS: 300}, {LOGS: 1}))[LOGS]
+        kafka.first = 300
+        assert {LOGS: 300} == dict(await found.delete({LOGS: 300}, {LOGS: 1}))
+    assert isinstance(failure, Failure)
+    assert "the replicas did not confirm it within 10 s" == failure.message
+    (logged,) = caplog.messages
+    expected = "logs-0 was deleted from, but the replicas did not confirm it within 10 s"
+    assert expected == logged
