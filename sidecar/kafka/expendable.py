@@ -69,7 +69,7 @@ class Look:
 
     Attributes:
         partitions: those that could be read.
-        left_out: topic -> why some of it could not.
+        left_out: topic -> why some of it could not, or why Kafka would not free what is deleted.
         segment_bytes: topic -> its segment.bytes; without the unsuitable topics.
         unsuitable: topic -> why nothing may be deleted from it, by its configuration.
     """
@@ -154,7 +154,7 @@ class ExpendableTopics:
             deadline,
         )
         self._groups.note(answer.coordinators, ends, now)
-        sizes = await self._sizes(answer.led, deadline)
+        sizes, moving = await self._sizes(answer.led, deadline)
         earliest = {key: (epoch, EARLIEST) for key, (epoch, _) in latest.items()}
         starts = await offsets_at(self._pool, earliest, leaders, deadline)
         topics = sorted({topic for topic, _ in answer.led})
@@ -162,7 +162,7 @@ class ExpendableTopics:
         if isinstance(configs, Failure):
             return configs
         found: dict[Partition, Seen] = {}
-        left_out = dict(answer.left_out)
+        left_out = {**answer.left_out, **moving}
         for key, led in answer.led.items():
             start, end, replicas = starts.get(key), ends.get(key), sizes.get(key, {})
             size = next((size for (each, _), size in replicas.items() if each == led.leader), None)
@@ -237,7 +237,7 @@ class ExpendableTopics:
 
     async def _sizes(
         self, led: Mapping[Partition, Led], deadline: float
-    ) -> dict[Partition, dict[LogDir, int]]:
+    ) -> tuple[dict[Partition, dict[LogDir, int]], dict[str, str]]:
         by_broker: dict[int, dict[str, list[int]]] = {}
         for (topic, index), each in led.items():
             for broker_id in each.replicas:
@@ -245,14 +245,20 @@ class ExpendableTopics:
                     by_broker.setdefault(broker_id, {}).setdefault(topic, []).append(index)
         requests = {key: DescribeSomeTopics(each) for key, each in by_broker.items()}
         sizes: dict[Partition, dict[LogDir, int]] = {}
+        moving: dict[str, str] = {}
         for broker_id, answer in (await self._pool.call_each(requests, deadline)).items():
             log_dirs = [] if isinstance(answer, Failure) else log_dirs_in(answer)
             for code, path, topics, *_ in log_dirs:
                 for topic, replicas, _tags in (topics or ()) if not code else ():
                     for index, size, is_future in replicas:
-                        if not is_future:
+                        if is_future:
+                            moving[topic] = (
+                                f"partition {index} moves to another log dir of broker {broker_id},"
+                                " which frees nothing of it until that ends"
+                            )
+                        else:
                             sizes.setdefault((topic, index), {})[broker_id, path] = size
-        return sizes
+        return sizes, moving
 
 
 def _names(response: Response, _: HostPort) -> frozenset[str]:
