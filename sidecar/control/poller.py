@@ -38,6 +38,9 @@ _HAIR_S: Final = 1e-6
 _RENEWALS: Final = 2
 """Observers read a broker if its last reading is not older than this number of polls."""
 
+_UNLISTED_POLLS: Final = 2
+"""After this number of polls without it, the log says that the own broker is in no list."""
+
 _LOOK_S: Final = 0.25
 """How often the poller checks whether this sidecar has to poll."""
 _STEERING_S: Final = 2.0
@@ -80,6 +83,8 @@ class Poller:
     _next_at: float = field(default=0.0, init=False)
     # The brokers that only observers reach, and why.
     _spots: dict[int, FailureKind] = field(default_factory=dict, init=False)
+    # After how many polls in a row no list had the broker beside this sidecar.
+    _unlisted: int = field(default=0, init=False)
     _bug: type[Exception] | None = field(default=None, init=False)
 
     async def run(self) -> None:
@@ -182,6 +187,7 @@ class Poller:
                 if brokers is not None and not self.is_wanted():
                     result = self._without_blind_spots(result)
                 snapshot = self.board.observe(result)
+                self._note_own(snapshot.memory)
                 self._read_at |= {
                     key: each.read_at
                     for key, each in result.answers.items()
@@ -197,6 +203,26 @@ class Poller:
             return self.board.fail(_BUG, partial=brokers is not None)
         self._bug = None
         return snapshot
+
+    def _note_own(self, memory: Memory) -> None:
+        """Count and log that the list lacks the broker beside this sidecar.
+
+        Kafka leaves out a broker without the listener at which it was asked. So nothing else shows
+        that its volumes are not read. Lists of brokers before Kafka 4.0 lack fenced ones too.
+        """
+        own, membership = self.own_broker, memory.membership
+        if own is None or membership is None or membership.fenced is None:
+            return
+        is_listed = own in membership.active or own in membership.fenced
+        self._unlisted = 0 if is_listed else self._unlisted + 1
+        self.board.tally.failures[FailureKind.INCOMPLETE] += not is_listed
+        # The first poll has only one list, which may be old.
+        if self._unlisted == _UNLISTED_POLLS:
+            _log.warning(
+                "broker %d beside this sidecar is in no list of brokers, so its volumes are not "
+                "read: give it the listener that the sidecar uses, or correct SIDECAR_BROKER_ID",
+                own,
+            )
 
     def _without_blind_spots(self, seen: Observation) -> Observation:
         """Leave out the failures of brokers that observers read, and log each when it begins.

@@ -13,7 +13,7 @@ from sidecar.throttle.decision import Source, VolumeLimit
 from sidecar.throttle.memory import Memory, Override
 from sidecar.throttle.rules import Rules
 from sidecar.throttle.schedule import Timing
-from sidecar.volumes import Failure, FailureKind, Observation
+from sidecar.volumes import Failure, FailureKind, Membership, Observation
 from tests.support.scripted import (
     LIMIT,
     REFUSED,
@@ -99,6 +99,35 @@ async def test_observations_are_announced_once_published_and_failures_are_not() 
     succeeded = [at for at in calls if at != 1]
     assert succeeded == [seen.observed_at for seen, _ in it.observed]
     assert succeeded == [published.memory.brokers[1].read_at for _, published in it.observed]
+
+
+@pytest.mark.parametrize(
+    ("own_broker", "fenced", "counted"),
+    [(2, {}, 4), (2, {2: "b2:9092"}, 0), (2, None, 0), (1, {}, 0), (None, {}, 0)],
+)
+async def test_an_own_broker_that_no_list_has_is_told(
+    own_broker: int | None,
+    fenced: dict[int, str] | None,
+    counted: int,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Four polls count it, and the log has it once; the factor is not changed by it."""
+
+    async def without(call: Call) -> Observation:
+        members = Membership("cluster", {1: "b1:9092"}, fenced)
+        return Observation(call.at, "poll", members, {1: reading(call.at, 1, 500)})
+
+    it = rig(without, Timing(MINUTE_S, 1.0))
+    it.poller.own_broker = own_broker
+    await run_for(130, it.poller.run())
+    assert counted == it.board.tally.failures[FailureKind.INCOMPLETE]
+    assert min(1, counted) == caplog.text.count(
+        "broker 2 beside this sidecar is in no list of brokers, so its volumes are not read"
+    )
+    assert (Source.OBSERVATION, 1.0) == (
+        it.board.snapshot.decision.source,
+        it.board.snapshot.decision.factor,
+    )
 
 
 class TestWhenItLooks:
