@@ -229,7 +229,7 @@ class BudgetWatch:
                 self._sizes.take(broker_id, reading)
 
     def _lacks_log_dirs(self, broker_id: int, count: int) -> bool:
-        """Whether an answer with so many log dirs lacks one, which is offline or unreadable."""
+        """Whether an answer with ``count`` log dirs lacks one, which is offline or unreadable."""
         state = self.board.snapshot.memory.brokers.get(broker_id, BrokerState())
         # The answer may be newer than the last poll, for which the log dir is still online.
         known = {each.volume.log_dir for each in state.volumes}
