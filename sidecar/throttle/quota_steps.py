@@ -150,8 +150,9 @@ def _raised(held: Held, target: float | None, rise: float) -> float | None:
     if held.value is None:
         return None
     raised = _rung(rise * held.value)
-    # A quota that was not there ends where it began: nobody waited for that.
-    end = _first(held.base) if target is None else target
+    # A quota that was not there ends where it began: nobody waited for that. From the highest rung,
+    # the next step is the original, such as 2^63 - 1 for "unlimited".
+    end = _first(held.base) if target is None else min(target, float(_LADDER[-1]))
     return target if raised >= end else raised
 
 

@@ -42,7 +42,9 @@ def walk(start: Held, factors: Sequence[float], rate: float | None = None) -> li
     return values
 
 
-QUOTAS = st.one_of(st.none(), st.floats(1.0, 1e10).map(round).map(float))
+UNLIMITED = float(2**63 - 1)
+"""The largest quota that Kafka takes: far above the ladder."""
+QUOTAS = st.one_of(st.none(), st.just(UNLIMITED), st.floats(1.0, 1e10).map(round).map(float))
 FACTORS = st.floats(0.0, 1.0)
 
 
@@ -72,6 +74,7 @@ def test_a_quota_only_falls_while_producers_are_throttled(
 
 
 @given(QUOTAS, st.lists(FACTORS, max_size=30))
+@example(UNLIMITED, [0.0] * 30)
 def test_a_release_ends_at_the_original_exactly(
     original: float | None, factors: list[float]
 ) -> None:
