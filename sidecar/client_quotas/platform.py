@@ -10,6 +10,7 @@ Kept(1e7, 1e7)}`` keeps alice's original in the cluster, and then lowers her quo
 request fails, nothing is lowered. Later steps keep nothing new: ``apply({}, ..., first)``.
 """
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
@@ -26,7 +27,7 @@ from sidecar.quotas.kept_originals import (
     records_of,
     without_records,
 )
-from sidecar.settings import KafkaAdmin
+from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
 
 _KEY: Final = QuotaKey.PRODUCE.value
@@ -88,6 +89,7 @@ class KafkaQuotas:
     @classmethod
     def of(cls, admin: Callable[[], KafkaAdmin | None]) -> "KafkaQuotas":
         """Reach brokers as ``admin`` says then; None means that no brokers are configured."""
+        unanswered = Counter[HostPort]()
 
         async def describe() -> ClientQuotas | Failure:
             reach = admin()
@@ -95,7 +97,9 @@ class KafkaQuotas:
 
         async def alter(alterations: Sequence[Alteration]) -> list[Failure | None] | Failure:
             reach = admin()
-            return _NO_BROKERS if reach is None else await alter_each(reach, alterations)
+            if reach is None:
+                return _NO_BROKERS
+            return await alter_each(reach, alterations, unanswered=unanswered)
 
         return cls(describe, alter)
 

@@ -8,6 +8,7 @@ returns ``Entity(client_id="etl"): {"producer_byte_rate": 1e6}``.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -15,7 +16,7 @@ from aiokafka.protocol.api import Response
 
 from sidecar.kafka.client.connection import GuardedConnection
 from sidecar.kafka.client.dialler import Dialler
-from sidecar.kafka.client.failures import EXPECTED_ERRORS, other_cluster, to_failure
+from sidecar.kafka.client.failures import EXPECTED_ERRORS, one_line, other_cluster, to_failure
 from sidecar.kafka.client.one_call import query_any, refused
 from sidecar.kafka.cluster_answers import read_cluster_id
 from sidecar.kafka.cluster_messages import DescribeClusterId
@@ -27,6 +28,9 @@ from sidecar.volumes import Failure, FailureKind
 MOST_AT_ONCE: Final = 1000
 """Kafka refuses a request whose changes need more than 10,000 records (POLICY_VIOLATION). Even, so
 that an original and its quota stay together (``sidecar.client_quotas.platform``)."""
+
+_MOST_SHARES: Final = 4
+"""Of more addresses, each has a quarter of the time, and those that are left come next time."""
 
 _DESCRIBE_CLIENT_QUOTAS = DescribeClientQuotas()
 
@@ -98,54 +102,75 @@ async def alter_each(
     timeout_s: float = 10.0,
     *,
     validate_only: bool = False,
+    unanswered: Counter[HostPort] | None = None,
 ) -> list[Failure | None] | Failure:
     """Sets and removes quotas like ``alter_client_quotas``, with a result for each alteration.
 
-    Each request has at most ``MOST_AT_ONCE`` of them.
+    Each request has at most ``MOST_AT_ONCE`` of them. A broker that can't reach the controllers
+    answers nothing for a minute, so until an address has answered it has only a part of the time.
+    The next address is then asked for the same values.
+
+    Args:
+        admin: as above.
+        alterations: as above.
+        timeout_s: as above.
+        validate_only: as above.
+        unanswered: address -> how many calls in a row it has not answered. It is updated, and
+            addresses with more of them are asked later.
 
     Returns:
         For each alteration None, or why it was not applied. A single failure means that there was
         no answer. If a broker could be reached, the alterations without a result may have been
         applied.
     """
-    deadline = asyncio.get_running_loop().time() + timeout_s
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout_s
     dialler = await Dialler.read(admin, timeout_s)
     if isinstance(dialler, Failure):
         return dialler
-    names = dialler.security.names
+    unanswered = Counter() if unanswered is None else unanswered
+    share_s = timeout_s / min(_MOST_SHARES, len(admin.bootstrap_servers) or 1)
     outcomes: list[Failure | None] = []
-    failure = Failure(FailureKind.CONNECT, "no broker's address is configured")
-    try:
-        async with asyncio.timeout_at(deadline):
-            for endpoint in admin.bootstrap_servers:
-                dialled = await _dial(dialler, endpoint, timeout_s / len(admin.bootstrap_servers))
-                if isinstance(dialled, Failure):
-                    failure = dialled
-                    continue
+    failures: list[Failure] = []
+    for endpoint in sorted(admin.bootstrap_servers, key=unanswered.__getitem__):
+        if failures and loop.time() >= deadline:
+            break
+        doing = "connecting"
+        try:
+            async with asyncio.timeout_at(min(deadline, loop.time() + share_s)) as limit:
+                connection = await dialler.either(endpoint)
+                doing = "setting quotas"
                 try:
-                    foreign = await _foreign(dialled, endpoint, admin.cluster_id)
+                    foreign = await _foreign(connection, endpoint, admin.cluster_id)
                     if foreign is not None:
-                        failure = foreign
+                        failures.append(foreign)
                         continue
                     for first in range(0, len(alterations), MOST_AT_ONCE):
                         batch = alterations[first : first + MOST_AT_ONCE]
                         request = AlterClientQuotas(batch, validate_only=validate_only)
-                        found = _outcomes(await dialled.call(request), batch, endpoint)
+                        found = _outcomes(await connection.call(request), batch, endpoint)
                         if isinstance(found, Failure):
                             return _with_rest(outcomes, found, len(alterations))
                         outcomes += found
-                except EXPECTED_ERRORS as error:
-                    failure = to_failure(error, str(endpoint), "setting quotas", names)
-                    return _with_rest(outcomes, failure, len(alterations))
-                else:
-                    return outcomes
+                        # It reaches a controller, so it has all the time that is left.
+                        limit.reschedule(deadline)
                 finally:
-                    await dialled.close()
-    except TimeoutError as error:
-        addresses = ", ".join(map(str, admin.bootstrap_servers))
-        failure = to_failure(error, addresses, "setting quotas", names)
-        return _with_rest(outcomes, failure, len(alterations))
-    return failure
+                    await connection.close()
+        except EXPECTED_ERRORS as error:
+            unanswered[endpoint] += 1
+            failures.append(to_failure(error, str(endpoint), doing, dialler.security.names))
+            if outcomes:
+                return _with_rest(outcomes, failures[-1], len(alterations))
+        else:
+            unanswered.pop(endpoint, None)
+            return outcomes
+    return _summary(failures)
+
+
+def _summary(failures: Sequence[Failure]) -> Failure:
+    if not failures:
+        return Failure(FailureKind.CONNECT, "no broker's address is configured")
+    return Failure(failures[-1].kind, one_line("; ".join(each.message for each in failures)))
 
 
 def _with_rest(
@@ -153,17 +178,6 @@ def _with_rest(
 ) -> list[Failure | None] | Failure:
     """The results so far, and the failure for all other alterations; only that if none has one."""
     return [*outcomes, *[failure] * (count - len(outcomes))] if outcomes else failure
-
-
-async def _dial(
-    dialler: Dialler, endpoint: HostPort, share_s: float
-) -> GuardedConnection | Failure:
-    # An address that hangs must leave time for the others.
-    try:
-        async with asyncio.timeout(share_s):
-            return await dialler.either(endpoint)
-    except EXPECTED_ERRORS as error:
-        return to_failure(error, str(endpoint), "connecting", dialler.security.names)
 
 
 async def _foreign(

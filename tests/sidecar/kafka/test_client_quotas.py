@@ -3,11 +3,15 @@
 That it works is shown on real clusters, in tests/integration/test_quotas.py.
 """
 
+import asyncio
+from collections import Counter
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
 from kio.schema.errors import ErrorCode
 
+from sidecar.client_quotas.platform import KafkaQuotas
 from sidecar.kafka.client_quotas import (
     MOST_AT_ONCE,
     alter_client_quotas,
@@ -20,6 +24,7 @@ from sidecar.kafka.quota_messages import (
     Alteration,
 )
 from sidecar.quotas.entities import DEFAULT, Entity
+from sidecar.settings import HostPort
 from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.kafka.kio_codec import kio_answer
 from tests.sidecar.kafka.servers import admin, bootstrap, failed, free_port, hang
@@ -178,6 +183,40 @@ async def test_setting_asks_another_address(hangs: bool, nothing_left_open: None
     async with altered((BOB, ErrorCode.none)) as cluster, raw_server(hang) as silent:
         addresses = admin(silent if hangs else free_port(), bootstrap(cluster))
         assert await alter_client_quotas(addresses, [(BOB, {"x": 1.0})], timeout_s=1.0) is None
+
+
+async def test_a_broker_without_a_controller_is_not_waited_for_until_the_end(
+    nothing_left_open: None,
+) -> None:
+    """It answers all but the request that it forwards. The next call begins with another one."""
+    loop, quotas = asyncio.get_running_loop(), FakeQuotas()
+    async with quotas.of(FakeCluster().add(3)) as cluster:
+        cluster.brokers[0].takes_s = {ALTER_CLIENT_QUOTAS_KEY: 60.0}
+        addresses = admin(*(HostPort("127.0.0.1", each.port) for each in cluster.brokers.values()))
+        platform, took_s = KafkaQuotas.of(lambda: addresses), []
+        for _ in range(2):
+            began = loop.time()
+            assert [None] == await platform.alter([(BOB, {"x": 1.0})])
+            took_s.append(loop.time() - began)
+        got = {
+            key: sum(each.api_key == ALTER_CLIENT_QUOTAS_KEY for each in broker.requests)
+            for key, broker in cluster.brokers.items()
+        }
+    assert [pytest.approx(10 / 3, abs=0.5), pytest.approx(0.0, abs=0.5)] == took_s
+    assert {0: 1, 1: 2, 2: 0} == got
+
+
+async def test_a_failure_names_the_addresses_that_were_asked(nothing_left_open: None) -> None:
+    """Each of many has a quarter of the time, and the next call begins with the others."""
+    unanswered, messages = Counter[HostPort](), []
+    async with AsyncExitStack() as servers:
+        silent = [await servers.enter_async_context(raw_server(hang)) for _ in range(6)]
+        for _ in range(2):
+            asked: list[Alteration] = [(BOB, {"x": 1.0})]
+            answer = await alter_each(admin(*silent), asked, 4.0, unanswered=unanswered)
+            messages.append(failed(answer, FailureKind.TIMEOUT))
+    named = [[each for each in silent if str(each) in message] for message in messages]
+    assert [silent[:4], [*silent[:2], *silent[4:]]] == named
 
 
 async def test_only_the_known_cluster_is_read_and_set(nothing_left_open: None) -> None:
