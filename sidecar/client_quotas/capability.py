@@ -1,7 +1,7 @@
 """The capability for a throttle by client quotas (SIDECAR_ENFORCEMENT=client-quotas).
 
-With another enforcement it does nothing, unless the state file says that an earlier run lowered
-quotas. Those are restored.
+With another enforcement it lowers nothing. It restores what an earlier run has lowered, which the
+state file or the cluster tells.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -64,9 +64,8 @@ class ClientQuotaCapability(Capability):
         self._admin = settings.kafka_admin
         lowers = settings.enforcement == "client-quotas"
         board.readers.enforcement = settings.enforcement
-        kept = read_kept(board)
         self._throttle: QuotaThrottle | None = None
-        if settings.check_interval_s > 0.0 and (lowers or kept):
+        if settings.check_interval_s > 0.0:
             self._throttle = QuotaThrottle(
                 board,
                 aiven_quotas(settings)
@@ -75,7 +74,7 @@ class ClientQuotaCapability(Capability):
                 services.persist,
                 lowers,
                 services.is_observer,
-                Ledger(kept),
+                Ledger(read_kept(board)),
                 settings.broker_id,
             )
             if lowers and settings.broker_metrics_urls:

@@ -19,6 +19,8 @@ restores it if nothing is throttled.
   the validity is over.
 - With the scope of volumes, only quotas of users that write to the full ones fall
   (``sidecar.client_quotas.scope``).
+- With another enforcement, the sidecar only restores. It reads the quotas once after its start,
+  since its state file may be lost or another sidecar's.
 - At a stop the quotas stay as they are, like the last factor of a callback. The next start goes on.
 
 Example: a kill -9 at 8.5 MB/s of originally 10 MB/s. The next start sees the volumes, which have
@@ -52,6 +54,7 @@ _log = logging.getLogger(__name__)
 
 _BUSY_S: Final = 2.0
 _REST_S: Final = 60.0
+_MOST_LOOKS: Final = 10
 _SPACING_S: Final = 1.0
 _PERSIST_S: Final = 5.0
 
@@ -99,6 +102,7 @@ class QuotaThrottle:
     _looked_at: float = field(default=-math.inf, init=False)
     _own: int | None = field(default=None, init=False)
     _started_at: float = field(init=False)
+    _looks: int = field(default=_MOST_LOOKS, init=False)
     _left: set[Entity] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
@@ -227,7 +231,8 @@ class QuotaThrottle:
     async def settle(self) -> None:
         """Read the quotas, and make the changes that are due."""
         self._acts = True
-        if not self.lowers and not self.ledger.kept:
+        is_only_looking = not (self.lowers or self.ledger.kept)
+        if is_only_looking and not self._may_look():
             return
         if self.metrics is not None:
             await self.metrics.refresh()
@@ -242,9 +247,10 @@ class QuotaThrottle:
             self._judge()
         found = await self.platform.read()
         if isinstance(found, Failure):
-            self._note(found)
+            if not is_only_looking:
+                self._note(found)
             return
-        self.found = found
+        self.found, self._looks = found, 0
         factor = self._factor()
         if factor is None:
             # Nothing is written, but the page and a later restore need what is lowered.
@@ -260,6 +266,17 @@ class QuotaThrottle:
             self._early.note(self.board.now(), is_lowered=bool(self.ledger.kept))
             self._log_left()
         self._publish()
+
+    def _may_look(self) -> bool:
+        """Whether to read once what another run has lowered, although nothing tells of one.
+
+        Most clusters have nothing of the kind, so nobody is told that quotas can't be read.
+        """
+        now = self.board.now()
+        if not self._looks or now < self._looked_at + _REST_S:
+            return False
+        self._looks, self._looked_at = self._looks - 1, now
+        return True
 
     async def _make(self, planned: Planned) -> Failure | None:
         if planned.keep:
@@ -334,7 +351,7 @@ class QuotaThrottle:
         if board.unread or (is_blind and is_new):
             return None
         others_lower = board.now() < self.ledger.others_at + board.rules.validity_s
-        if decision.source is Source.FALLBACK and others_lower:
+        if others_lower and (decision.source is Source.FALLBACK or not self.lowers):
             return None
         if not self.lowers:
             return 1.0

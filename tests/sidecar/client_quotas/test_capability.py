@@ -56,9 +56,11 @@ def sample(made: ClientQuotaCapability, name: str, **labels: str) -> float | Non
 
 
 def test_it_is_off_by_default() -> None:
-    """No task, no block; the metrics exist all the same."""
+    """No block; its task only restores what is lowered, and the metrics exist all the same."""
     made = capability(board())
-    assert {} == made.tasks()
+    assert ["client quotas"] == list(made.tasks())
+    assert made._throttle is not None
+    assert not made._throttle.lowers
     assert made.block() is None
     assert 1.0 == sample(made, "enforcement", enforcement="callback")
     assert 0.0 == sample(made, "client_quotas_lowered")

@@ -120,18 +120,55 @@ async def test_either_place_is_enough_to_restore(clock: FakeClock, lost: str) ->
 
 
 async def test_with_another_enforcement_only_an_earlier_run_is_cleaned_up(clock: FakeClock) -> None:
-    """Without one, quotas are not even read."""
+    """The state file or the cluster tells of it. Afterwards, quotas are not even read."""
+    for is_lost in (False, True):
+        cluster = kafka()
+        sidecar = Sidecar(cluster, clock)
+        await sidecar.run(0.0, 60.0)
+        await sidecar._persist()
+        if is_lost:
+            sidecar.file = {}
+        sidecar.lowers = False
+        sidecar.start()
+        await sidecar.run(0.0, RELEASED_S)
+        assert BEFORE == cluster.quotas
+        reads = cluster.reads
+        await sidecar.run(0.0, 90.0)
+        assert reads == cluster.reads
+
+
+async def test_with_another_enforcement_nobody_is_told_that_quotas_can_not_be_read(
+    clock: FakeClock,
+) -> None:
+    """It looks once a minute, ten times at most. Where there is nothing to restore, once."""
+    for down_s, reads in ((0.0, 1), (150.0, 4), (3600.0, 10)):
+        cluster = kafka()
+        sidecar = Sidecar(cluster, clock, lowers=False)
+        cluster.is_down = True
+        await sidecar.run(0.0, down_s)
+        assert "" == sidecar.throttle.failure
+        cluster.is_down = False
+        await sidecar.run(0.0, 300.0)
+        assert reads == cluster.reads
+        assert BEFORE == cluster.quotas
+
+
+async def test_with_another_enforcement_one_undoes_little_of_what_another_sidecar_lowers(
+    clock: FakeClock,
+) -> None:
+    """An upgrade replaces one after the other. When the last of them is gone, all is restored."""
     cluster = kafka()
-    sidecar = Sidecar(cluster, clock)
-    await sidecar.run(0.0, 60.0)
-    await sidecar._persist()
-    sidecar.lowers = False
-    sidecar.start()
-    await sidecar.run(0.0, RELEASED_S)
+    old = Sidecar(cluster, clock)
+    await old.run(0.0, 300.0)
+    new = Sidecar(cluster, clock, lowers=False)
+    highest = []
+    for _ in range(150):
+        await old.run(0.0, 2.0, new)
+        highest.append(cluster.produce(ALICE) or 0.0)
+    assert 4 * FLOOR > max(highest)
+    assert 1.5 * FLOOR > sum(highest) / len(highest)
+    await new.run(0.0, 300.0 + RELEASED_S)
     assert BEFORE == cluster.quotas
-    reads = cluster.reads
-    await sidecar.run(0.0, 20.0)
-    assert reads == cluster.reads
 
 
 async def test_a_new_sidecar_changes_nothing_before_it_has_seen_the_volumes(
