@@ -65,6 +65,15 @@ class Found:
     quotas: Mapping[Entity, float]
     kept: Mapping[Entity, Kept]
 
+    @property
+    def changed(self) -> list[Entity]:
+        """The entities with an original whose quota somebody else has set or removed since."""
+        return [
+            entity
+            for entity, kept in self.kept.items()
+            if not _is_ours(self.quotas.get(entity), kept)
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -223,7 +232,7 @@ class Ledger:
         """The original that counts now; None if the sidecar leaves the entity alone."""
         value, _ = self.seen[entity]
         is_back = value == kept.original and own != value
-        if not is_back and (value == kept.original or _is_ours(value, kept)):
+        if not is_back and _is_ours(value, kept):
             return kept
         self.fights[entity] += 1
         if self.fights[entity] >= MOST_FIGHTS:
@@ -330,4 +339,4 @@ def _is_below(value: float | None, other: float | None) -> bool:
 
 
 def _is_ours(value: float | None, kept: Kept) -> bool:
-    return is_rung(value) and _is_below(value, kept.original)
+    return value == kept.original or (is_rung(value) and _is_below(value, kept.original))

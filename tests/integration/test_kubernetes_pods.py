@@ -405,7 +405,7 @@ ALICE, REST = Entity("alice"), Entity(client_id=DEFAULT)
 LOWERED: ClientQuotas = {
     ALICE: {KEY: 8559249.0},
     Entity("throttle-sidecar.before:alice"): {KEY: 1e7},
-    REST: {KEY: 6e6},
+    REST: {KEY: 5982258.0},
     Entity(client_id="throttle-sidecar.without-default"): {KEY: 3e6},
 }
 

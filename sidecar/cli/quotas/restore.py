@@ -6,7 +6,8 @@ With ``--forget``, nothing of the sidecar is left afterwards. A sidecar that sti
 quota again within 10 s, so the command then looks for a while whether originals come back.
 
 Example: a sidecar was removed while alice was at 8.5 of 10 MB/s. The command sets 10 MB/s, and then
-removes the record of the original from the cluster.
+removes the record of the original from the cluster. If somebody has set 50 MB/s meanwhile, the
+command only removes the record.
 """
 
 import asyncio
@@ -107,7 +108,11 @@ async def _restore_once(platform: "KafkaQuotas", dry_run: bool) -> None:
         click.echo("No produce quota is lowered.")
     elif dry_run:
         for entity, kept in found.kept.items():
-            click.echo(f"{entity}: would be restored to {quota_text(kept.original)}")
+            now = quota_text(found.quotas.get(entity))
+            if entity in found.changed:
+                click.echo(f"{entity}: would be kept at {now}, which somebody set")
+            else:
+                click.echo(f"{entity}: would be restored from {now} to {quota_text(kept.original)}")
     else:
         await _restore(platform, found)
 
@@ -140,8 +145,15 @@ async def _restore_for_good(platform: "KafkaQuotas", watch_s: float) -> None:
 
 async def _restore(platform: "KafkaQuotas", found: "Found") -> None:
     """Restore all quotas; a quota that can't be restored keeps its record, the only copy."""
-    originals = {entity: kept.original for entity, kept in found.kept.items()}
-    outcomes = must(await platform.restore(originals))
+    changed = found.changed
+    originals = {
+        entity: kept.original for entity, kept in found.kept.items() if entity not in changed
+    }
+    outcomes = must(await platform.restore(originals, changed))
+    for entity in changed:
+        if entity not in outcomes:
+            now = quota_text(found.quotas.get(entity))
+            click.echo(f"{entity}: kept at {now}, which somebody set")
     for entity, original in originals.items():
         if outcomes[entity] is None:
             click.echo(f"{entity}: restored to {quota_text(original)}")

@@ -15,6 +15,7 @@ from sidecar.quotas.kept_originals import Kept
 from sidecar.state import StateFile
 from sidecar.throttle.decision import Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
+from sidecar.throttle.quota_steps import highest_rung
 from sidecar.throttle.rules import Rules
 from tests.sidecar.cli.quotas.conftest import Run
 from tests.sidecar.throttle.build import FakeClock
@@ -24,11 +25,12 @@ from tests.support.fake_quotas import FakeQuotas
 
 KEY = "producer_byte_rate"
 ALICE, REST = Entity("alice"), Entity(client_id=DEFAULT)
+RUNG = highest_rung(6e6)
 ORIGINAL = {ALICE: {KEY: 1e7, "request_percentage": 9.0}}
 LOWERED = {
     ALICE: {KEY: 8559249.0, "request_percentage": 9.0},
     Entity("throttle-sidecar.before:alice"): {KEY: 1e7},
-    REST: {KEY: 6e6},
+    REST: {KEY: RUNG},
     Entity(client_id="throttle-sidecar.without-default"): {KEY: 3e6},
 }
 
@@ -45,12 +47,12 @@ def test_the_lowered_quotas_are_shown_with_their_originals(run: Run, lowered: Fa
     rows = [line.split() for line in run("status").stdout.splitlines() if line.strip()][2:]
     expected = [
         ["user", "'alice'", "10000000", "8559249"],
-        ["client-id", "the", "default", "none", "6000000"],
+        ["client-id", "the", "default", "none", f"{RUNG:.0f}"],
     ]
     assert expected == rows
     document = json.loads(run("status", "--json").stdout)
     assert {"user": "alice"} == document["quotas"][0]["entity"]
-    assert (None, 6e6) == (document["quotas"][1]["original"], document["quotas"][1]["now"])
+    assert (None, RUNG) == (document["quotas"][1]["original"], document["quotas"][1]["now"])
 
 
 def test_restoring_sets_the_originals_and_removes_the_records(
@@ -58,13 +60,31 @@ def test_restoring_sets_the_originals_and_removes_the_records(
 ) -> None:
     """A dry run changes nothing; quotas of other kinds stay."""
     dry = run("restore", "--dry-run")
-    assert "user 'alice': would be restored to 10000000\n" in dry.stdout
+    assert "user 'alice': would be restored from 8559249 to 10000000\n" in dry.stdout
     assert LOWERED == lowered.quotas
     done = run("restore")
     assert (0, "") == (done.exit_code, done.stderr)
     assert "client-id the default: restored to none\n" in done.stdout
     assert ORIGINAL == lowered.quotas
     assert "No produce quota is lowered.\n" == run("restore").stdout == run("status").stdout
+
+
+@pytest.mark.parametrize("entity", [ALICE, REST])
+@pytest.mark.parametrize("value", [5e7, 2e6, None])
+def test_a_quota_that_somebody_has_set_or_removed_stays(
+    run: Run, lowered: FakeQuotas, entity: Entity, value: float | None
+) -> None:
+    """It is the new original, as for a sidecar; only the record goes."""
+    others = lowered.quotas.get(entity, {}) | {KEY: value}
+    lowered.quotas[entity] = {key: each for key, each in others.items() if each is not None}
+    is_kept = (entity, value) != (REST, None)
+    text = f"{entity}: would be kept at {'none' if value is None else f'{value:.0f}'}, which"
+    assert is_kept == (text in run("restore", "--dry-run").stdout)
+    assert is_kept == (text.replace("would be ", "") in run("restore").stdout)
+    expected = {ALICE: ORIGINAL[ALICE], REST: {}, entity: lowered.quotas.get(entity, {})}
+    assert {each: values for each, values in expected.items() if values} == lowered.quotas
+    assert value == lowered.quotas.get(entity, {}).get(KEY)
+    assert "No produce quota is lowered.\n" == run("restore").stdout
 
 
 def test_a_quota_that_can_not_be_restored_is_an_error(run: Run, lowered: FakeQuotas) -> None:
