@@ -14,6 +14,8 @@ import msgspec
 
 from sidecar.errors import SettingsError
 from sidecar.quotas.entities import ClientQuotas, Entity
+from sidecar.quotas.kept_originals import with_originals
+from sidecar.quotas.producer_ids.throttle_signature import without_signed
 
 _F = TypeVar("_F", bound="_QuotaFile")
 
@@ -99,4 +101,6 @@ def _by_entity(path: Path, document: _QuotaFile) -> dict[Entity, dict[str, float
         raise _no_quotas(path, error) from error
     if len({entity for entity, _ in target}) < len(target):
         raise _no_quotas(path, ValueError("an entity is in it twice"))
-    return dict(target)
+    # What was read during a throttle has its originals, and what sidecars set ends with it.
+    quotas = without_signed(with_originals(dict(target)))
+    return {entity: dict(values) for entity, values in quotas.items()}

@@ -1,7 +1,7 @@
 """``throttle-sidecar quotas show``: the quotas that are set.
 
 Example: ``throttle-sidecar quotas show --json > before.json`` writes a file for ``quotas diff``
-and ``quotas apply``.
+and ``quotas apply``. During a throttle it has the quotas of before.
 """
 
 import asyncio
@@ -10,7 +10,8 @@ import click
 
 from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_admin
 from sidecar.cli.quotas.output import echo_json, in_order, print_quotas, print_warnings
-from sidecar.quotas.kept_originals import originals_in
+from sidecar.quotas.kept_originals import originals_in, with_originals
+from sidecar.quotas.producer_ids.throttle_signature import without_signed
 from sidecar.quotas.quota_file import quota_documents
 from sidecar.request_time.cluster_state import read_quotas
 
@@ -30,11 +31,17 @@ Examples:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def command(kafka: KafkaOptions, key: tuple[str, ...], as_json: bool) -> None:
-    """Print the quotas of every user, client-id and address."""
+    """Print the quotas of every user, client-id and address.
+
+    With --json, quotas that a sidecar has lowered are printed as they were before.
+    """
     quotas = in_order(asyncio.run(read_quotas(load_kafka_admin(kafka))))
     if lowered := len(originals_in(quotas)):
         text = f"{lowered} produce quotas may be lowered by a sidecar now: see quotas status"
         print_warnings([text])
+    if as_json:
+        # A backup must not make a throttle permanent.
+        quotas = without_signed(with_originals(quotas))
     if key:
         quotas = {
             entity: shown

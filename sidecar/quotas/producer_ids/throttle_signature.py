@@ -35,12 +35,14 @@ def is_signed(value: float | None) -> bool:
 
 def without_signed(quotas: ClientQuotas) -> ClientQuotas:
     """Return the quotas that operators set."""
-    by_operators = {
-        entity: {
-            key: value
-            for key, value in values.items()
-            if key != QuotaKey.REQUEST or not is_signed(value)
-        }
+    return {
+        entity: kept
         for entity, values in quotas.items()
+        if (
+            kept := {
+                key: value
+                for key, value in values.items()
+                if key != QuotaKey.REQUEST or not is_signed(value)
+            }
+        )
     }
-    return {entity: values for entity, values in by_operators.items() if values}

@@ -12,6 +12,8 @@ from sidecar.client_quotas.retained import retain
 from sidecar.control.board import Board, PersistedState
 from sidecar.quotas.entities import DEFAULT, Entity
 from sidecar.quotas.kept_originals import Kept
+from sidecar.quotas.producer_ids.throttle_signature import signed
+from sidecar.quotas.quota_file import quota_documents
 from sidecar.state import StateFile
 from sidecar.throttle.decision import Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
@@ -127,6 +129,25 @@ def test_the_request_percentage_of_a_throttled_user_is_removed(
     assert (0, "") == (done.exit_code, done.stderr)
     assert "user 'bob': removed the request_percentage 0.010000936 of a throttle\n" in done.stdout
     assert {Entity("bob"): {KEY: 5.0}, ALICE: {"request_percentage": 9.0}} == quotas.quotas
+
+
+def test_a_backup_during_a_throttle_has_no_throttle(
+    run: Run, lowered: FakeQuotas, tmp_path: Path
+) -> None:
+    """A file that an earlier version wrote then is read in the same way."""
+    before, earlier = tmp_path / "before.json", tmp_path / "earlier.json"
+    percentage = {"request_percentage": signed(0.01)}
+    lowered.quotas[Entity("bob")] = dict(percentage)
+    before.write_text(run("show", "--json").stdout)
+    assert quota_documents(ORIGINAL) == json.loads(before.read_text())["quotas"]
+    earlier.write_text(json.dumps({"quotas": quota_documents(lowered.quotas)}))
+    lowered.quotas = {ALICE: {KEY: 1.0}}
+    for file in (before, earlier):
+        assert 0 == run("apply", "--plan", str(file), "--exact", "--yes").exit_code
+        assert ORIGINAL == lowered.quotas
+        lowered.quotas[ALICE] = {KEY: 1.0}
+    lowered.quotas = {Entity("bob"): percentage}
+    assert "0.010000936" in run("show").stdout
 
 
 def forget(cluster: FakeCluster, **environ: str) -> Result:
