@@ -8,6 +8,7 @@ returns ``Entity(client_id="etl"): {"producer_byte_rate": 1e6}``.
 """
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
@@ -32,6 +33,7 @@ that an original and its quota stay together (``sidecar.client_quotas.platform``
 _MOST_SHARES: Final = 4
 """Of more addresses, each has a quarter of the time, and those that are left come next time."""
 
+_UNLIMITED: Final = 2.0**63
 _DESCRIBE_CLIENT_QUOTAS = DescribeClientQuotas()
 
 
@@ -49,7 +51,11 @@ async def describe_client_quotas(
 
 
 def read_client_quotas(response: Response, endpoint: HostPort) -> ClientQuotas | Failure:
-    """The quotas in a DescribeClientQuotas v1 answer from an address."""
+    """The quotas in a DescribeClientQuotas v1 answer from an address.
+
+    Kafka also takes Infinity and NaN as a percentage, and then limits nobody. A very large number
+    has the same effect, and can be printed, compared and written as JSON.
+    """
     if response.error_code:
         return refused(
             endpoint,
@@ -64,7 +70,9 @@ def read_client_quotas(response: Response, endpoint: HostPort) -> ClientQuotas |
             entity = Entity.of({kind: name for kind, name, *_ in parts})
         except ValueError:
             continue
-        quotas[entity] = {key: value for key, value, *_ in values}
+        quotas[entity] = {
+            key: value if math.isfinite(value) else _UNLIMITED for key, value, *_ in values
+        }
     return quotas
 
 

@@ -1,9 +1,14 @@
 """``quotas show``: the quotas that are set."""
 
 import json
+import math
+import struct
+
+import pytest
 
 from sidecar.quotas.entities import DEFAULT, Entity
 from tests.sidecar.cli.quotas.conftest import Run
+from tests.support.fake_broker import FakeCluster
 from tests.support.fake_quotas import FakeQuotas
 
 QUOTAS = {
@@ -42,6 +47,20 @@ def test_the_order_is_the_same_each_time(run: Run, quotas: FakeQuotas) -> None:
     shown = json.loads(run("show", "--json").stdout)["quotas"]
     expected = [{"user": None}, {"user": "a"}, {"user": "b"}, {"client-id": "b"}, {"ip": "a"}]
     assert expected == [each["entity"] for each in shown]
+
+
+@pytest.mark.parametrize("value", [math.inf, math.nan])
+def test_a_quota_without_end_is_a_number(
+    run: Run, quotas: FakeQuotas, cluster: FakeCluster, value: float
+) -> None:
+    """Kafka takes both as a percentage, and neither limits anybody. JSON has no name for them."""
+    quotas.quotas = {Entity("mirror"): {"request_percentage": 12345.0}}
+    finite, infinite = struct.pack(">d", 12345.0), struct.pack(">d", value)
+    for broker in cluster.brokers.values():
+        broker.twist = lambda _connection, _request, frame: frame.replace(finite, infinite)
+    assert f"{2**63}\n" in run("show").stdout
+    shown = json.loads(run("show", "--json").stdout, parse_constant=pytest.fail)["quotas"]
+    assert {"request_percentage": 2.0**63} == shown[0]["quotas"]
 
 
 def test_none_is_said(run: Run) -> None:
