@@ -13,7 +13,6 @@ command only removes the record.
 import asyncio
 import math
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -168,9 +167,13 @@ def _drop_from_state_file(kafka: KafkaOptions) -> None:
     from sidecar.settings import read_daemon_values  # noqa: PLC0415
     from sidecar.state import drop_record  # noqa: PLC0415
 
-    path: Path | None = None
-    if kafka.bootstrap_server is None and kafka.command_config is None:
-        path = read_daemon_values(os.environ, kafka.config, kafka.properties).state_file
+    if kafka.bootstrap_server is not None or kafka.command_config is not None:
+        click.echo(
+            "No state file was looked at: --bootstrap-server and --command-config leave out the"
+            " daemon's settings. Without them, the originals are removed from the state file too."
+        )
+        return
+    path = read_daemon_values(os.environ, kafka.config, kafka.properties).state_file
     if path is None:
         click.echo("No state file was looked at: SIDECAR_STATE_FILE is not set here.")
         return

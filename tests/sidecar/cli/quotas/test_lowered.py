@@ -183,6 +183,17 @@ def test_forgetting_leaves_nothing_in_cluster_and_state_file(
     assert "There is no state file" in other.stdout
 
 
+def test_a_state_file_that_is_not_looked_at(
+    cluster: FakeCluster, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message says why: none is set, or the command does not use the daemon's settings."""
+    assert "SIDECAR_STATE_FILE is not set here.\n" in forget(cluster).stdout
+    monkeypatch.setenv("SIDECAR_STATE_FILE", "state.json")
+    said = run("restore", "--forget", "--watch", "0.01s").stdout
+    assert "not set" not in said
+    assert "--bootstrap-server and --command-config leave out the daemon's settings" in said
+
+
 def test_a_damaged_state_file_is_an_error(cluster: FakeCluster, tmp_path: Path) -> None:
     """It stays as it is."""
     file = tmp_path / "state.json"
