@@ -216,11 +216,12 @@ class QuotaThrottle:
         """Read what observers have lowered, and act from the next time on if they lower nothing."""
         self._acts, now = False, self.board.now()
         if not (self.lowers and self._throttles()):
-            self.found, self._looked_at = None, -math.inf
+            # What is not read can't fail.
+            self.found, self._looked_at, self.failure = None, -math.inf, ""
         elif now >= self._looked_at + _REST_S:
             found = await self.platform.read()
+            self._note(found if isinstance(found, Failure) else None)
             if isinstance(found, Failure):
-                self._note(found)
                 return
             is_second = self.found is not None and not self.lowered
             self.found, self._looked_at = found, now
@@ -255,6 +256,7 @@ class QuotaThrottle:
         if factor is None:
             # Nothing is written, but the page and a later restore need what is lowered.
             self.ledger.see(found, self.board.now())
+            self._note(None)
         else:
             kept = dict(self.ledger.kept)
             planned = self.ledger.plan(found, self._wanted(factor))

@@ -353,6 +353,26 @@ async def test_one_that_only_observes_does_not_act_for_others(clock: FakeClock) 
     assert not follows.throttle._is_alone
 
 
+@pytest.mark.parametrize("acts", [False, True])
+async def test_a_failure_is_over_once_quotas_are_read_again_or_need_not_be(
+    clock: FakeClock, acts: bool
+) -> None:
+    """Also of a sidecar that leaves acting to others, or that only observes."""
+    cluster = kafka()
+    sidecar = Sidecar(cluster, clock)
+    limit = VolumeLimit(Rules(MinAvailableBytes(10), 300.0), 1.0)
+    sidecar.board = sidecar.throttle.board = Board(Shadow(limit), clock)
+    throttle = sidecar.throttle
+    failures = []
+    for is_down, available in ((True, 5), (False, 5), (True, 5), (True, 50)):
+        cluster.is_down = is_down
+        sidecar.board.observe(whole(clock.now, [reading(1, clock.now, {"/d": available})]))
+        await (throttle.settle() if acts else throttle._look())
+        failures.append(bool(throttle.failure))
+        clock.now += 60.0
+    assert [True, False, True, acts] == failures
+
+
 SLOW = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 200)]
 
 
