@@ -61,7 +61,10 @@ def add_changing(app: FastAPI, changes: Changes, tokens: Tokens) -> None:
         **guarded,
     )
     async def clear_override(request: Request) -> Response:
-        """The computed factor or the fallback applies at once. Without an override, also 200."""
+        """The computed factor or the fallback applies at once. Without an override, also 200.
+
+        An override in a state file that is not read yet ends too.
+        """
         return answer(await changes.clear_override(request))
 
     @app.delete(

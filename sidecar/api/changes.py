@@ -153,8 +153,10 @@ class Changes:
 
     async def clear_override(self, request: Request) -> OverrideCleared:
         """End the override, if there is one."""
-        cleared = self.board.snapshot.decision.override is not None
-        if self.board.snapshot.memory.override is not None:
+        unread = bool(self.board.unread)
+        # A state that is not read yet may have an override, which must not come back.
+        cleared = unread or self.board.snapshot.decision.override is not None
+        if unread or self.board.snapshot.memory.override is not None:
             ended = self.operation(request, "ended the override") if cleared else None
             self.board.set_override(None, ended)
         stored = await self.persist()
@@ -171,7 +173,8 @@ class Changes:
         """Forget the last reading of a broker, or of one log dir, and decide again at once.
 
         Raises:
-            HTTPException: 404 when the sidecar remembers no such reading. 409 when the broker is
+            HTTPException: 404 when the sidecar remembers no such reading, unless the state of an
+                earlier run, which may have one, is not read yet. 409 when the broker is
                 active and answers, because the next poll would bring the reading back. An offline
                 log dir of such a broker can be forgotten.
         """
@@ -179,10 +182,11 @@ class Changes:
         broker = memory.brokers.get(broker_id)
         volumes = broker.volumes if broker is not None else ()
         known = [each for each in volumes if log_dir in {None, each.volume.log_dir}]
-        if broker is None or (log_dir is not None and not known):
+        is_known = broker is not None and (log_dir is None or bool(known))
+        if not is_known and not self.board.unread:
             raise HTTPException(404, "This sidecar remembers no reading of it.")
-        answers = broker_id in memory.active and broker.failure is None
-        if answers and (log_dir is None or known[0].online):
+        answers = broker is not None and broker_id in memory.active and broker.failure is None
+        if answers and (log_dir is None or any(each.online for each in known)):
             raise HTTPException(
                 409,
                 "This broker is active and answers: the next poll would read it again. A log dir"

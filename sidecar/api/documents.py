@@ -529,7 +529,8 @@ class OverrideCleared:
     """The override was ended."""
 
     cleared: bool
-    """Whether there was an override."""
+    """Whether there was an override, or there may be one in a state file that is not read yet. It
+    ends in any case."""
     persisted: bool
     """Whether that is on disk, so that a restart of the sidecar does not bring it back."""
     state_file: StateFileName
@@ -545,7 +546,7 @@ class BrokerForgotten:
     broker_id: int
     """The broker's node id."""
     log_dirs: list[str]
-    """The volumes that were forgotten."""
+    """The volumes that were forgotten. A state file that is not read yet may have others."""
     persisted: bool
     """Whether that is on disk, so that a restart of the sidecar does not bring it back."""
     state_file: StateFileName

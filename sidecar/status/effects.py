@@ -47,7 +47,8 @@ def ending_effects(inputs: StatusInputs, now: Now) -> list[str]:
     """Describe the effects of ending the override."""
     decision, counts = inputs.board.snapshot.decision, inputs.board.readers.counts(now.now)
     if decision.override is None:
-        return ["There is no override now."]
+        unread = "An override in the state file, which is not read yet, ends too."
+        return ["There is no override now.", *([unread] if inputs.board.unread else [])]
     return [
         f"The current override ends: {effect(decision.override.factor, counts)}, "
         f"“{decision.override.reason}”.",

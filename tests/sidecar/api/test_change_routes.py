@@ -2,14 +2,16 @@
 
 import logging
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import httpx
 import pytest
 
-from sidecar.control.board import Board, Snapshot
+from sidecar.control.board import Board, PersistedState, Snapshot
 from sidecar.control.journal import log_publication
 from sidecar.control.persistence import Persistence
-from sidecar.throttle.decision import Shadow
+from sidecar.throttle.decision import Shadow, Source
+from sidecar.throttle.memory import Memory, Override
 from tests.sidecar.api.build import BEARER, FACTORS, TOKEN, FakeSidecar, assert_problem
 from tests.sidecar.throttle.build import FakeClock, reading, whole
 
@@ -370,6 +372,28 @@ async def test_forgetting_a_fenced_broker_releases_its_throttle() -> None:
     again, before = await send(sidecar, "DELETE", "/v1/brokers/1")
     assert_problem(again, 404)
     assert sidecar.board.snapshot is before
+
+
+async def test_changes_apply_to_a_state_that_is_read_late() -> None:
+    """An override and a reading in it are unknown here until then, and are ended all the same."""
+    sidecar = FakeSidecar(board=Board(FACTORS, lambda: 0.0, unread="the disk hangs"))
+    sidecar.disk.there = Persistence.PENDING
+    sidecar.see(whole(0.0, [reading(2, 0.0, {"/d": 50})], fenced=[1]))
+    page = (await sidecar.get("/override/end")).text
+    assert "An override in the state file, which is not read yet, ends too." in page
+    cleared, _ = await send(sidecar, "DELETE", URL)
+    forgotten, _ = await send(sidecar, "DELETE", "/v1/brokers/1")
+    log_dir, _ = await send(sidecar, "DELETE", "/v1/brokers/2/log-dirs", params={"path": "/gone"})
+    assert (True, "pending") == (cleared.json()["cleared"], cleared.json()["state_file"])
+    assert (200, []) == (forgotten.status_code, forgotten.json()["log_dirs"])
+    assert (200, []) == (log_dir.status_code, log_dir.json()["log_dirs"])
+    full = FACTORS.fold(Memory(), whole(-1.0, [reading(1, -1.0, {"/d": 5})]))
+    old = replace(full, override=Override(1.0, "a migration", -9.0, 9e9))
+    sidecar.board.take_over(PersistedState(old, 1.0, Source.OVERRIDE, -9.0))
+    assert (await sidecar.get(URL)).json() == {"override": None}
+    assert [2] == list(sidecar.board.snapshot.memory.brokers)
+    operations = [each.operation for each in sidecar.board.changes if each.operation]
+    assert "ended the override" == operations[0].what
 
 
 async def test_an_active_broker_that_answers_is_not_forgotten() -> None:
