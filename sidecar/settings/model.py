@@ -336,7 +336,8 @@ class Settings(BaseSettings):
     webhook_format: Annotated[values.WebhookFormat, _one_of(values.WebhookFormat)] = "alertmanager"
     """The format of these messages."""
     webhook_interval: Duration = 30.0
-    """The shortest time between two messages. After it, only the last state is sent."""
+    """The shortest time between two messages. After it, only the last state is sent. Alertmanager
+    gets a message each minute at least while an alert lasts."""
     webhook_secret_file: File | None = None
     """A file with the secret by which messages are signed (HMAC-SHA256)."""
     kubernetes_pod: Pod | None = None

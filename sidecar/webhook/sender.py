@@ -5,9 +5,11 @@ took and the current one. So a receiver that hangs costs no memory, and gets the
 answers. After a message there is a pause, in which further changes are only counted.
 
 A message that is not taken is sent again after 1 s, 2 s, 4 s, up to five minutes. After 20
-attempts, about an hour, it is dropped. If a person must first change something, the next attempt
-follows after five minutes, and the log says so once. At the start, the receiver is taken to know
-the decision, and the fallback before the first poll is no news.
+attempts, about an hour, it is dropped. A new state has its own 20 attempts. Alertmanager ends an
+alert that it does not get again, so it gets an attempt and a message each minute at least. If a
+person must first change something, the next attempt follows after five minutes, and the log says so
+once. At the start, the receiver is taken to know the decision, and the fallback before the first
+poll is no news.
 
 Example: interval 30 s. A factor falls at 0 s, rises at 5 s and falls at 6 s: the receiver gets
 "throttled" at 0 s. At 30 s the state is the same, so nothing follows, and one state is dropped.
@@ -55,7 +57,8 @@ class Hook:
     Attributes:
         write: makes the messages.
         renews: whether the receiver must get a condition again while it lasts.
-        interval_s: the shortest time between two messages about changes, seconds.
+        interval_s: the shortest time between two messages about changes, seconds; at most
+            ``RENEW_S`` if ``renews``.
         runbooks_url: the folder of the runbooks.
         secret: signs messages; None signs none.
         post: sends a message.
@@ -69,6 +72,10 @@ class Hook:
     secret: str | None
     post: Post
     name: str = "webhook"
+
+    def __post_init__(self) -> None:
+        if self.renews:
+            self.interval_s = min(self.interval_s, RENEW_S)
 
 
 class Sender:
@@ -98,6 +105,7 @@ class Sender:
         self._seen = self._taken
         self._began = dict.fromkeys(state.conditions, wall(now))
         self._attempts = 0
+        self._tries = 0  # Attempts with the current state.
         self._is_refused = False
         self._next_at = now + hook.interval_s
 
@@ -151,10 +159,11 @@ class Sender:
         for condition in state.conditions - self._seen.conditions:
             self._began[condition] = self._wall(now)
         self._seen = state
+        self._tries = 0
 
     def _take(self, state: State, now: float, pause_s: float) -> None:
         self._taken, self._taken_at = state, now
-        self._attempts = 0
+        self._attempts = self._tries = 0
         self._next_at = now + pause_s
 
     def _failed(self, problem: str, state: State, now: float, *, refused: bool) -> None:
@@ -163,10 +172,14 @@ class Sender:
         self._is_refused = refused
         if not is_known and (refused or not self._attempts):
             _log.warning("%s: a message was not taken, and is sent again: %s", name, problem)
-        pause_s = LONGEST_PAUSE_S if refused else min(2.0**self._attempts, LONGEST_PAUSE_S)
+        pause_s = RENEW_S if self.hook.renews else LONGEST_PAUSE_S
+        if not refused:
+            # States may change for days, and a float ends at 2**1024.
+            pause_s = min(2.0 ** min(self._attempts, 9), pause_s)
         self._attempts += 1
+        self._tries += 1
         self._next_at = now + pause_s
-        if self._attempts == MOST_ATTEMPTS:
+        if self._tries == MOST_ATTEMPTS:
             if not is_known:
                 _log.error(
                     "%s: a message is dropped after %d attempts: %s", name, MOST_ATTEMPTS, problem

@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from sidecar.errors import SettingsError
 from sidecar.settings import Settings, load, secret_files
 from sidecar.settings.values import WebhookFormat
 from sidecar.throttle.decision import Decision, VolumeLimit
+from sidecar.throttle.memory import Override
 from sidecar.throttle.rules import Rules
 from sidecar.webhook.capability import WebhookCapability, prepare
 from sidecar.webhook.messages import Facts, State, message, signature
@@ -35,7 +37,7 @@ INTERVAL_S = 30.0
 class Scene:
     """A board, and a receiver that answers as a test wants."""
 
-    def __init__(self, form: WebhookFormat = "slack") -> None:
+    def __init__(self, form: WebhookFormat = "slack", interval_s: float = INTERVAL_S) -> None:
         self.clock = asyncio.get_running_loop().time
         self.board = Board(VolumeLimit(Rules(LIMIT, 300.0), 1.0), self.clock)
         self.began_at = self.clock()
@@ -46,7 +48,7 @@ class Scene:
         def write(before: State, decision: Decision, facts: Facts) -> list[bytes]:
             return [message(form, before, decision, facts)]
 
-        hook = Hook(write, form == "alertmanager", INTERVAL_S, "https://r/", None, self._post)
+        hook = Hook(write, form == "alertmanager", interval_s, "https://r/", None, self._post)
         self.sender = Sender(hook, self.board, lambda at: at)
 
     async def _post(self, body: bytes, _headers: Mapping[str, str]) -> int:
@@ -72,8 +74,10 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene(form: WebhookFormat = "slack") -> AsyncIterator[Scene]:
-    made = Scene(form)
+async def scene(
+    form: WebhookFormat = "slack", interval_s: float = INTERVAL_S
+) -> AsyncIterator[Scene]:
+    made = Scene(form, interval_s)
     task = asyncio.create_task(made.sender.run())
     try:
         yield made
@@ -204,6 +208,57 @@ async def test_alertmanager_hears_of_an_alert_while_it_lasts() -> None:
         assert ["1970"] == list({each[0]["startsAt"][:4] for _, each in world.got})
         assert 1 == len({each[0]["startsAt"] for _, each in world.got})
         assert world.got[-1][1][0]["endsAt"] < world.got[-2][1][0]["endsAt"]
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(("interval_s", "outage_s"), [(INTERVAL_S, 180.0), (3600.0, 0.0)])
+async def test_an_alert_does_not_end_while_it_lasts(interval_s: float, outage_s: float) -> None:
+    """Neither after three minutes without Alertmanager nor because of a long interval."""
+    async with scene("alertmanager", interval_s) as world:
+        world.sees(900)
+        for seconds in range(3600, 8000, 10):
+            await world.at(seconds)
+            world.sees(50)
+            world.answer = 503 if 4000 <= seconds < 4000 + outage_s else 200
+        ends = [datetime.fromisoformat(each[0]["endsAt"]).timestamp() for _, each in world.got]
+        ends_s = [end - world.began_at for end in ends]
+        assert 3600 == world.got[0][0]
+        assert 7900 < ends_s[-1]
+        assert [] == [at for end, (at, _) in zip(ends_s, world.got[1:], strict=False) if at > end]
+
+
+@pytest.mark.looptime
+async def test_the_attempts_of_each_state_count_for_themselves() -> None:
+    """A throttle that begins at the end of a long outage is told after it."""
+    async with scene() as world:
+        world.sees(900)
+        await world.at(60)
+        world.answer = 503
+        world.board.set_override(Override(1.0, "a migration", world.clock(), 9e9))
+        # 1 s to 256 s make 511 s; then an attempt follows every 300 s.
+        await world.at(60 + 511 + 300 * (MOST_ATTEMPTS - 11) + 100)
+        assert MOST_ATTEMPTS - 1 == world.tries
+        world.board.set_override(None)
+        world.sees(50)
+        await asyncio.sleep(301.0)
+        assert MOST_ATTEMPTS == world.tries
+        world.answer = 200
+        await asyncio.sleep(301.0)
+        assert [THROTTLED] == [text for _, text in world.texts]
+
+
+@pytest.mark.looptime
+async def test_a_receiver_that_is_down_for_days_while_the_state_changes() -> None:
+    """The pause stays five minutes."""
+    async with scene() as world:
+        world.answer = 503
+        for hour in range(24 * 5):
+            await world.at(3600 * hour)
+            world.board.set_override(Override(1.0, f"number {hour}", world.clock(), 9e9))
+        tries = world.tries
+        assert tries > 1024
+        await asyncio.sleep(3600.0)
+        assert 12 == world.tries - tries
 
 
 @pytest.mark.looptime
