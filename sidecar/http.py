@@ -84,7 +84,14 @@ class _Exchange:
     """
 
     def __init__(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes, longest: int
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        longest: int,
+        *,
+        needs_body: bool = True,
     ) -> None:
         """See ``request`` for the parameters."""
         parts = urlsplit(url)
@@ -93,6 +100,7 @@ class _Exchange:
         self.port = parts.port or (443 if self.is_secure else 80)
         self._connection = h11.Connection(h11.CLIENT)
         self._longest = longest
+        self._needs_body = needs_body
         self._count = 0
         self._head: h11.Response | None = None
         self._body = bytearray()
@@ -138,7 +146,8 @@ class _Exchange:
                 self._head = event
             elif isinstance(event, h11.Data):
                 self._body += event.data
-            elif isinstance(event, h11.EndOfMessage) and self._head is not None:
+            is_whole = isinstance(event, h11.EndOfMessage) or not self._needs_body
+            if is_whole and self._head is not None:
                 reason = self._head.reason.decode("latin-1")
                 headers = dict(self._head.headers)
                 date, etag = (
@@ -174,6 +183,7 @@ async def request(
     body: bytes = b"",
     longest_answer: int = LONGEST_ANSWER_BYTES,
     address: str | None = None,
+    needs_body: bool = True,
 ) -> Response:
     """Send a request and read the answer; the deadline is the caller's ``asyncio.timeout``.
 
@@ -186,6 +196,7 @@ async def request(
         longest_answer: the most bytes of the answer, including its head and framing.
         address: the address to connect to, if the URL's host has several. The certificate must be
             for the host.
+        needs_body: whether to read the answer's body; False if its status is enough.
 
     Raises:
         OSError: the network or TLS failed.
@@ -194,7 +205,7 @@ async def request(
     """
     import asyncio  # noqa: PLC0415 - importing it takes longer than a blocking request
 
-    exchange = _Exchange(method, url, headers, body, longest_answer)
+    exchange = _Exchange(method, url, headers, body, longest_answer, needs_body=needs_body)
     context = None
     if exchange.is_secure:
         context = ssl_context or ssl.create_default_context()

@@ -90,6 +90,7 @@ class Trust:
         body: bytes = b"",
         longest_answer: int = LONGEST_ANSWER_BYTES,
         address: str | None = None,
+        needs_body: bool = True,
     ) -> Response:
         """Send a request, as ``sidecar.http.request``; the deadline is the caller's."""
         for may_renew in (True, False):
@@ -104,6 +105,7 @@ class Trust:
                     body=body,
                     longest_answer=longest_answer,
                     address=address,
+                    needs_body=needs_body,
                 )
             except ssl.SSLCertVerificationError:
                 if not may_renew:

@@ -66,7 +66,10 @@ def _post_to(url: SecretStr) -> Post:
     trust = Trust()
 
     async def post(body: bytes, headers: Mapping[str, str]) -> int:
-        response = await trust.request("POST", url.get_secret_value(), headers=headers, body=body)
+        # A receiver that took the message may answer with a long page.
+        response = await trust.request(
+            "POST", url.get_secret_value(), headers=headers, body=body, needs_body=False
+        )
         return response.status
 
     return post

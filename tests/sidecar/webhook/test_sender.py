@@ -320,6 +320,32 @@ async def test_a_real_receiver_gets_signed_messages(tmp_path: Path) -> None:
         task.cancel()
 
 
+@pytest.mark.parametrize("answer", [b"70000\r\n\r\n" + b"x" * 70_000, b"5\r\n\r\nok"])
+async def test_a_status_is_enough(tmp_path: Path, answer: bytes) -> None:
+    """A message is taken although the answer's body is too long, or is cut."""
+
+    async def receive(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        await reader.readexactly(int(head.split(b"Content-Length: ")[1].split(b"\r\n")[0]))
+        writer.write(b"HTTP/1.1 202 Accepted\r\nContent-Length: " + answer)
+        await writer.drain()
+
+    board = Board(VolumeLimit(Rules(LIMIT, 300.0), 1.0), asyncio.get_running_loop().time)
+    async with asyncio.timeout(SEEN_S), raw_server(receive) as address:
+        capability = webhook(board, tmp_path, f"http://{address}/", "slack")
+        (send,) = capability.tasks().values()
+        task = asyncio.create_task(send())
+        board.observe(whole(board.now(), reading(board.now(), 1, 50)))
+
+        async def results() -> dict[str, float]:
+            (messages, _) = capability.metrics()
+            return {each.labels["result"]: each.value for each in messages.samples}
+
+        got = await seen("an attempt", results, lambda got: got["sent"] + got["failed"] > 0)
+        assert {"sent": 1, "failed": 0, "dropped": 0} == got
+        task.cancel()
+
+
 def reloaded(folder: Path) -> dict[str, str]:
     """The settings of a reload."""
     return {
