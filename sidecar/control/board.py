@@ -52,7 +52,8 @@ _CHECK_S: Final = 5.0
 
 MOST_VIOLATIONS: Final = 20
 """The most violations that are kept of each change. When a limit is set too high, all volumes
-violate it, and a thousand such changes of a large cluster would be gigabytes."""
+violate it, and a thousand such changes of a large cluster would be gigabytes. So would a thousand
+with all throttled users, since each new one of them is a change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,8 @@ class Change:
     Attributes:
         changed_at: when the generation began, steady seconds.
         generation: the generation that began.
-        decision: the decision, with its first ``MOST_VIOLATIONS`` violations.
+        decision: the decision, with its first ``MOST_VIOLATIONS`` violations and its first topic,
+            and without users and budgets.
         violation_count: the number of all its violations.
         operation: the operator's change that began it, if one did.
     """
@@ -458,14 +460,8 @@ class Board:
         self._changed.set()
 
     def _record_change(self, before: Snapshot | None, now: float) -> None:
-        decision = self._snapshot.decision
-        kept = replace(
-            decision,
-            violations=decision.violations[:MOST_VIOLATIONS],
-            at_stop_line=decision.at_stop_line[:MOST_VIOLATIONS],
-        )
-        snapshot = self._snapshot
-        count = len(decision.violations)
+        snapshot, decision = self._snapshot, self._snapshot.decision
+        count, kept = len(decision.violations), _cut(decision)
         self.changes.append(Change(now, snapshot.generation, kept, count, snapshot.operation))
         if before is not None and before.decision.source is not Source.FALLBACK:
             self.tally.fallback_applied += decision.source is Source.FALLBACK
@@ -475,6 +471,20 @@ class Board:
         if not self._closed:
             self._changed.set()
             self._changed = asyncio.Event()
+
+
+def _cut(decision: Decision) -> Decision:
+    """Return the decision without what grows with the cluster."""
+    return replace(
+        decision,
+        violations=decision.violations[:MOST_VIOLATIONS],
+        at_stop_line=decision.at_stop_line[:MOST_VIOLATIONS],
+        users={},
+        user_throttles={},
+        budgets={},
+        topics=decision.topics and decision.topics[:1],
+        shadow=decision.shadow and _cut(decision.shadow),
+    )
 
 
 def _violating(memory: Memory, broker_id: int) -> set[str]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from sidecar.control.board import MOST_CHANGES, Board, PersistedState, Snapshot
-from sidecar.throttle.decision import Decision, Disabled, Source, VolumeLimit
+from sidecar.throttle.decision import Decision, Disabled, Shadow, Source, VolumeLimit
 from sidecar.throttle.fold import fail
 from sidecar.throttle.leak import LeakRules, Leaks
 from sidecar.throttle.limits import MinAvailableBytes
@@ -251,6 +251,23 @@ def test_changes_are_the_newest_thousand() -> None:
     assert 1000 == len(board.changes)
     generations = [change.generation for change in board.changes]
     assert list(range(7, 1007)) == generations
+
+
+@pytest.mark.parametrize("observes", [False, True], ids=["enforce", "observe"])
+def test_a_change_does_not_grow_with_the_cluster(observes: bool) -> None:
+    """Neither with violations nor with throttled users, topics or budgets, in both modes."""
+    stopping = with_rules(factors, stop_line=MinAvailableBytes(10))
+    board = Board(Shadow(stopping) if observes else stopping, FakeClock())
+    board.throttle_users("ids", {f"user {number}": (9.0, "too many") for number in range(30)})
+    budgets = {"owner": BudgetThrottle(0.5, ("topic",), 0.0)}
+    board.update(lambda memory: replace(memory, budgets=budgets))
+    snapshot = board.observe(seen(0.0, **{f"d{number}": 1 for number in range(30)}))
+    assert 30 == len(snapshot.decision.decided.violations)
+    change = board.changes[-1]
+    assert 30 == change.violation_count
+    for kept in (change.decision, change.decision.decided):
+        assert (20, 20) == (len(kept.violations), len(kept.at_stop_line))
+        assert ({}, {}, {}) == (kept.users, kept.user_throttles, kept.budgets)
 
 
 def test_fallback_is_counted_once_for_each_transition() -> None:
