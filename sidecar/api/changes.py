@@ -8,6 +8,7 @@ Example: ``{"factor": 1.0, "reason": "disk is being replaced", "duration": "PT8H
 eight hours, whatever the volumes have, and then ends by itself.
 """
 
+import contextlib
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -122,6 +123,9 @@ class Changes:
     def operation(self, request: Request, what: str, reason: str = "") -> Operation:
         """Describe a change with the user and the address of its request."""
         user = request.headers.get(self.user_header, "").strip() if self.user_header else ""
+        with contextlib.suppress(UnicodeDecodeError):
+            # Starlette reads headers as Latin-1, but proxies send UTF-8.
+            user = user.encode("latin-1").decode()
         # Others write the header's text, so it must stay one line of the log.
         by = f"user {user[:_LONGEST_USER]}" if user.isprintable() and user else "the bearer token"
         address = request.client.host if request.client is not None else ""
@@ -143,7 +147,7 @@ class Changes:
         now = self.board.now()
         # JSON has -0.0; adding 0.0 makes it 0.0.
         factor, reason = requested.factor + 0.0, requested.reason
-        what = f"set an override to {factor:g} for {requested.duration}"
+        what = f"set an override to {factor:.15g} for {requested.duration}"
         operation = self.operation(request, what, reason)
         override = Override(factor, reason, now, now + requested.duration_s, operation.author)
         self.board.set_override(override, operation)

@@ -60,7 +60,7 @@ def ending_effects(inputs: StatusInputs, now: Now) -> list[str]:
 def setting_command(requested: OverrideRequest, sidecars: str) -> str:
     """Return the command that sets an override on several sidecars, by their addresses."""
     return (
-        f"throttle-sidecar override set {requested.factor:g} "
+        f"throttle-sidecar override set {requested.factor:.15g} "
         f"--reason {shlex.quote(requested.reason)} --for {shlex.quote(requested.duration)} "
         f"{_to(sidecars)}"
     )
