@@ -357,10 +357,11 @@ class Board:
 
         return self.update(fold)
 
-    def retain(self, capability: str, part: object) -> Snapshot:
+    def retain(self, capability: str, part: object, operation: Operation | None = None) -> Snapshot:
         """Publish the record that a capability keeps over a restart, as plain JSON values."""
         return self.update(
-            lambda memory: replace(memory, retained={**memory.retained, capability: part})
+            lambda memory: replace(memory, retained={**memory.retained, capability: part}),
+            operation,
         )
 
     def _operate(self, change: Callable[[Memory], Memory], operation: Operation | None) -> Snapshot:

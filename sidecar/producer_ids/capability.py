@@ -99,6 +99,7 @@ class ProducerIdCapability(Capability):
             is_enabled=is_enabled,
             active=self._active,
             counts=settings.producer_id_quota_counts,
+            user_header=settings.http_user_header,
         )
         has_log = services.subscribe(NAME, self._on_line, self._is_limited)
         if not has_log and is_enabled and self._is_limited():

@@ -12,6 +12,7 @@ from typing import Final
 from pydantic import Field
 
 from sidecar.control.board import Board
+from sidecar.control.operation import Operation
 from sidecar.quotas.entities import DEFAULT, Default
 from sidecar.quotas.producer_ids.id_quotas import (
     LARGEST_PERCENTAGE,
@@ -86,17 +87,17 @@ class Retained:
         if changed:
             self._retain()
 
-    def set_quotas(self, quotas: ProducerIdQuotas) -> None:
+    def set_quotas(self, quotas: ProducerIdQuotas, operation: Operation | None = None) -> None:
         """Record new quotas."""
         self._quotas = quotas
-        self._retain()
+        self._retain(operation)
 
     def set_enforced_request_percentages(self, percentages: Mapping[str, float]) -> None:
         """Record new percentages."""
         self._percentages = percentages
         self._retain()
 
-    def _retain(self) -> None:
+    def _retain(self, operation: Operation | None = None) -> None:
         # Plain dicts, because 10,000 pydantic records would block the loop four times as long.
         quotas = [
             {
@@ -108,4 +109,4 @@ class Retained:
         ]
         part = {"quotas": quotas, "enforced_request_percentages": dict(self._percentages)}
         self._part = part
-        self._board.retain(NAME, part)
+        self._board.retain(NAME, part, operation)

@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 from sidecar.api.answers import NO_STORE, Wall, answer, answer_listing, rounded, timestamp
 from sidecar.api.change_routes import needs_token
-from sidecar.api.changes import documented_body, json_body
+from sidecar.api.changes import Changes, documented_body, json_body
 from sidecar.api.documents import NO_PRINCIPAL
 from sidecar.api.long_poll import wait_for_any
 from sidecar.api.preferences import preferred_wait_s
@@ -87,6 +87,7 @@ class IdParts:
         is_enabled: whether a user can be throttled; False if the check interval is PT0S.
         active: counts ids when they write; None if ids count when they are allocated.
         counts: when an id counts.
+        user_header: the request header in which a proxy names the user; None to read none.
     """
 
     watch: ProducerIdWatch
@@ -96,6 +97,7 @@ class IdParts:
     is_enabled: bool
     active: ActiveIdWatch | None = None
     counts: IdsCount = "allocated"
+    user_header: str | None = None
 
 
 def add_producer_ids(
@@ -117,7 +119,7 @@ def add_producer_ids(
         parts: the sources of the answers.
         tokens: the bearer tokens for changes.
     """
-    quotas = _Quotas(parts, persist)
+    quotas = _Quotas(parts, Changes(board, wall, persist, parts.user_header))
     guarded: dict[str, Any] = {"dependencies": [needs_token(tokens)]}
     body = documented_body(QuotaForm.model_json_schema())
     _add_reading(app, _Users(board, wall, parts), quotas)
@@ -132,7 +134,7 @@ def add_producer_ids(
     )
     async def set_default(request: Request) -> Response:
         """Override the file and the setting. The answer is 409 if the sidecar is disabled."""
-        return answer(await quotas.put(DEFAULT, await json_body(request, QuotaForm)))
+        return answer(await quotas.put(DEFAULT, await json_body(request, QuotaForm), request))
 
     @app.put(
         "/v1/quotas/producer-ids/users/{user:name}",
@@ -143,27 +145,33 @@ def add_producer_ids(
     )
     async def set_user(request: Request, user: _User) -> Response:
         """Override the file. It is 409 if the sidecar is disabled or has too many quotas."""
-        return answer(await quotas.put(user, await json_body(request, QuotaForm)))
+        return answer(await quotas.put(user, await json_body(request, QuotaForm), request))
 
     @app.delete(
         "/v1/quotas/producer-ids/default",
         summary="Remove the default quota that was set over the API",
-        responses={200: {"model": IdQuotaCleared}, **documented(401, 403)},
+        responses={200: {"model": IdQuotaCleared}, **documented(401, 403, 409)},
         **guarded,
     )
-    async def clear_default() -> Response:
-        """Return to the default of the file or the setting; 200 even if none was set."""
-        return answer(await quotas.delete(DEFAULT))
+    async def clear_default(request: Request) -> Response:
+        """Return to the default of the file or the setting; 200 even if none was set.
+
+        409 while the state file is not read yet, because it may have the quota.
+        """
+        return answer(await quotas.delete(DEFAULT, request))
 
     @app.delete(
         "/v1/quotas/producer-ids/users/{user:name}",
         summary="Remove a user's quota that was set over the API",
-        responses={200: {"model": IdQuotaCleared}, **documented(401, 403, 422)},
+        responses={200: {"model": IdQuotaCleared}, **documented(401, 403, 409, 422)},
         **guarded,
     )
-    async def clear_user(user: _User) -> Response:
-        """Return to the quota of the file or the default; 200 even if none was set."""
-        return answer(await quotas.delete(user))
+    async def clear_user(request: Request, user: _User) -> Response:
+        """Return to the quota of the file or the default; 200 even if none was set.
+
+        409 while the state file is not read yet, because it may have the quota.
+        """
+        return answer(await quotas.delete(user, request))
 
 
 def _add_reading(app: FastAPI, users: "_Users", quotas: "_Quotas") -> None:
@@ -307,7 +315,7 @@ def _log_document(log: LogReader) -> RequestLogDocument:
 @dataclass(frozen=True, slots=True)
 class _Quotas:
     parts: IdParts
-    persist: Callable[[], Awaitable[Persistence]]
+    changes: Changes
 
     def documents(self) -> Iterator[IdQuotaDocument]:
         """Return all current quotas."""
@@ -316,7 +324,7 @@ class _Quotas:
         for user in sorted(name for name in quotas if isinstance(name, str)):
             yield _document(user, quotas[user])
 
-    async def put(self, user: str | Default, form: QuotaForm) -> IdQuotaSet:
+    async def put(self, user: str | Default, form: QuotaForm, request: Request) -> IdQuotaSet:
         """Set a quota.
 
         Raises:
@@ -329,16 +337,25 @@ class _Quotas:
         before = self.parts.watch.put_quotas
         if user not in before and len(before) >= MOST_QUOTAS:
             raise HTTPException(409, f"There are {MOST_QUOTAS} quotas: put more into the file.")
-        self.parts.watch.put({**before, user: form.quota()})
-        stored = await self.persist()
+        operation = self.changes.operation(request, f"set {_of(user)}: {form}")
+        self.parts.watch.put({**before, user: form.quota()}, operation)
+        stored = await self.changes.persist()
         return IdQuotaSet(self._in_force(user), stored is Persistence.WRITTEN, stored.value)
 
-    async def delete(self, user: str | Default) -> IdQuotaCleared:
-        """Remove a quota."""
+    async def delete(self, user: str | Default, request: Request) -> IdQuotaCleared:
+        """Remove a quota.
+
+        Raises:
+            HTTPException: 409 if the state file, which may have the quota, is not read yet.
+        """
+        if unread := self.changes.board.unread:
+            raise HTTPException(409, f"{unread[0].upper()}{unread[1:]}. Try again later.")
         before = self.parts.watch.put_quotas
         if user in before:
-            self.parts.watch.put({name: quota for name, quota in before.items() if name != user})
-        stored = await self.persist()
+            operation = self.changes.operation(request, f"removed {_of(user)}")
+            left = {name: quota for name, quota in before.items() if name != user}
+            self.parts.watch.put(left, operation)
+        stored = await self.changes.persist()
         return IdQuotaCleared(
             user in before, self._in_force(user), stored is Persistence.WRITTEN, stored.value
         )
@@ -347,6 +364,12 @@ class _Quotas:
         quotas = self.parts.watch.quotas
         in_force = quotas[DEFAULT] if isinstance(user, Default) else quota_of(quotas, user)
         return _document(user, in_force)
+
+
+def _of(user: str | Default) -> str:
+    # A name may have line breaks, and this is a line of the log.
+    whose = "users without their own" if isinstance(user, Default) else f"user {user!r}"
+    return f"the producer id quota of {whose}"
 
 
 def _document(user: str | Default, in_force: InForce) -> IdQuotaDocument:

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from sidecar.control.board import Board
+from sidecar.control.operation import Operation
 from sidecar.formats.quantities import format_duration
 from sidecar.producer_ids.retained import NAME, Retained
 from sidecar.quotas.entities import Default
@@ -142,10 +143,9 @@ class ProducerIdWatch:
         """The quotas that operators set over HTTP."""
         return self._retained.quotas
 
-    def put(self, quotas: ProducerIdQuotas) -> None:
+    def put(self, quotas: ProducerIdQuotas, operation: Operation | None = None) -> None:
         """Use and record the quotas that operators set over HTTP."""
-        self._retained.set_quotas(quotas)
-        self._quotas = self._force()
+        self._retained.set_quotas(quotas, operation)
         self.review()
 
     def seen(self, user: str, producer_id: int) -> None:
@@ -170,10 +170,14 @@ class ProducerIdWatch:
 
     def review(self) -> None:
         """Set all throttles to the length that the counts and the current quotas require."""
+        if self._put is not self._retained.quotas:
+            # They were set, or the state file was read late.
+            self._quotas = self._force()
         self._publish(self._throttled, self._board.now())
 
     def _force(self) -> Mapping[str | Default, InForce]:
-        quotas = in_force(self._quota, self._file, self._retained.quotas)
+        self._put = self._retained.quotas
+        quotas = in_force(self._quota, self._file, self._put)
         self._ids.set_limits({user: each.quota.producer_ids_rate for user, each in quotas.items()})
         return quotas
 

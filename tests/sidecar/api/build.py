@@ -118,7 +118,12 @@ class FakeSidecar:
             self.board, Retained(self.board), ProducerIdSettings(), ProducerIdQuota(None), 60.0
         )
         self.ids = ids or IdParts(
-            watch, AllocatedIdLog(self.board.start_id), None, None, factors is not None
+            watch,
+            AllocatedIdLog(self.board.start_id),
+            None,
+            None,
+            factors is not None,
+            user_header=user_header,
         )
         self.failures = CapabilityFailures(["producer_ids"])
         self.contents = VolumeContents(ask, self.clock) if ask is not None else None

@@ -7,11 +7,13 @@ from typing import Any
 import httpx
 import pytest
 
-from sidecar.control.board import Snapshot
+from sidecar.control.board import Board, PersistedState, Snapshot
 from sidecar.producer_ids.retained import NAME
+from sidecar.quotas.entities import DEFAULT as DEFAULT_USER
 from sidecar.quotas.entities import LONGEST_USER
-from sidecar.throttle.memory import Override
-from tests.sidecar.api.build import BEARER, FakeSidecar
+from sidecar.throttle.decision import Source
+from sidecar.throttle.memory import Memory, Override
+from tests.sidecar.api.build import BEARER, FACTORS, FakeSidecar, assert_problem
 from tests.sidecar.producer_ids.build import CLICKS, REFUSED, SILENT, WatchScene
 from tests.support.virtual_time import VIRTUAL_TIME
 
@@ -125,6 +127,45 @@ async def test_a_quota_that_is_taken_away_leaves_what_was_set_elsewhere(
         done["quota"]["producer_ids_rate"],
         done["quota"]["origin"],
     )
+
+
+async def test_each_change_of_a_quota_has_who_and_what() -> None:
+    """As a change of the override; a DELETE that removes nothing is none."""
+    sidecar = FakeSidecar(user_header="X-Forwarded-User")
+    by = httpx.Headers({**BEARER, "X-Forwarded-User": "Åsa"}, encoding="utf-8")
+    async with sidecar.client() as client:
+        await client.put(ALICE, json=FIFTY, headers=by)
+        await client.put(DEFAULT, json={"producer_ids_rate": "unlimited"}, headers=by)
+        await client.delete(ALICE, headers=by)
+        await client.delete(ALICE, headers=by)
+    listed = (await sidecar.get("/v1/decisions")).json()["decisions"]
+    operations = [each["operation"] for each in listed if each["operation"]]
+    assert {("user Åsa", "127.0.0.1")} == {(each["by"], each["address"]) for each in operations}
+    assert [
+        "removed the producer id quota of user 'alice'",
+        "set the producer id quota of users without their own: producer_ids_rate='unlimited'"
+        " throttled_request_percentage=None",
+        "set the producer id quota of user 'alice': producer_ids_rate=50.0"
+        " throttled_request_percentage=None",
+    ] == [each["what"] for each in operations]
+
+
+async def test_a_quota_in_a_state_that_is_read_late() -> None:
+    """It applies once it is read, and until then no quota can be removed."""
+    board = Board(FACTORS, lambda: 0.0, unread="the state file is not read yet")
+    sidecar = FakeSidecar(board=board)
+    await change(sidecar, "PUT", ALICE, FIFTY)
+    refused = await change(sidecar, "DELETE", ALICE)
+    assert_problem(refused, 409)
+    assert "The state file is not read yet" in refused.json()["detail"]
+    quota = {"user": "bob", "producer_ids_rate": 5.0, "throttled_request_percentage": None}
+    record = {"quotas": [quota], "enforced_request_percentages": {}}
+    past = Memory(retained={NAME: record})
+    board.take_over(PersistedState(past, 1.0, Source.OBSERVATION, 0.0))
+    sidecar.ids.watch.review()
+    rates = {user: each.quota.producer_ids_rate for user, each in sidecar.ids.watch.quotas.items()}
+    assert {DEFAULT_USER: None, "alice": 50.0, "bob": 5.0} == rates
+    assert 200 == (await change(sidecar, "DELETE", ALICE)).status_code
 
 
 async def test_a_name_may_have_any_characters(sidecar: FakeSidecar) -> None:
