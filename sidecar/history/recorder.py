@@ -125,9 +125,10 @@ class History:
                 except Exception as error:  # noqa: BLE001 - no history is worth the daemon
                     self.counts.lost += 1
                     self._losing.begins(_describe(error))
-                    continue
-                self.counts.written += 1
-                self._losing.ends()
+                else:
+                    self.counts.written += 1
+                    self._losing.ends()
+                # Also if it is lost: on a full disk, the bound makes space.
                 await self._tidy(observed_s)
 
     def _write(self, observation: Observation, observed_s: float) -> None:

@@ -149,6 +149,27 @@ async def test_what_can_not_be_packed_is_reported_and_written_all_the_same(
     ]
 
 
+async def test_the_bound_makes_space_on_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An operator may lower it because the disk is full."""
+    for hour in range(5):
+        (tmp_path / f"volumes-k-20260104T{hour:02}.jsonl.gz").write_bytes(b"x" * 1000)
+    own = history(tmp_path, max_bytes=3000)
+    append = Folder.append
+
+    def fails_when_full(folder: Folder, line: bytes, at_s: float) -> None:
+        if sum(file.stat().st_size for file in tmp_path.iterdir()) >= 5000:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        append(folder, line, at_s)
+
+    monkeypatch.setattr(Folder, "append", fails_when_full)
+    for at_s in (1.0, 2.0):
+        own.record(seen(at_s))
+        await own.flush()
+    assert (1, 1) == (own.counts.lost, own.counts.written)
+
+
 async def test_a_bound_that_is_reached_is_reported_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
