@@ -16,6 +16,7 @@ clients
 - ``Throttle-Jar: 0.1.0``: the version of the callback's jar.
 - A callback that uses another sidecar sends ``Throttle-Broker: 1`` alone.
 
+Names are cut to 65 characters, since a broker cuts them to 64 and an ellipsis, and paths to 255.
 Any other form is ignored, because a wrong report must not deprive a reader of the factor.
 
 Example: ``broker=01; emergency=false; throttled_clients=0`` is ignored, since node ids have no
@@ -62,6 +63,10 @@ _MOST_LOG_DIRS: Final = 100
 
 _LONGEST_REFUSALS: Final = 20_000
 """The most characters: ten clients with two names of 64 characters, encoded as up to 12 each."""
+
+_LONGEST_NAME: Final = 65
+_LONGEST_PATH: Final = 255
+"""Anyone can send a report, and the sidecar remembers a thousand."""
 
 _INT_MAX: Final = 2**31 - 1
 """The largest node id of Kafka, and the largest size in Java."""
@@ -133,11 +138,12 @@ def _reserves(text: str) -> Iterator[Reserve]:
     if len(text) <= _LONGEST_REFUSALS:
         for each in map(_RESERVE.fullmatch, text.split(",")[:_MOST_LOG_DIRS]):
             if each:
-                yield Reserve(unquote(each[1]), int(each[2]))
+                yield Reserve(unquote(each[1])[:_LONGEST_PATH], int(each[2]))
 
 
 def _clients(text: str, most: int) -> Iterator[tuple[str, str, int]]:
     """Parse principal, client-id and number of the first clients; skip members of another form."""
     for each in map(_CLIENT.fullmatch, text.split(",")[:most]):
         if each:
-            yield unquote(each[1]), unquote(each[2]), int(each[3])
+            principal, client_id = (unquote(text)[:_LONGEST_NAME] for text in each.groups()[:2])
+            yield principal, client_id, int(each[3])

@@ -69,12 +69,16 @@ def _readers(board: Board) -> Iterator[Metric]:
         " until a new one is made; no series without a reserve.",
         labels=["broker", "log_dir"],
     )
+    memory = board.snapshot.memory
+    known = {*memory.active, *memory.fenced, *memory.brokers}
     for reader in board.readers.recent(board.now()):
         report = reader.report
         is_up_to_date = reader.is_up_to_date(board.snapshot.generation, board.now())
         up_to_date.add_metric([str(report.broker_id)], float(is_up_to_date))
         faulty.add_metric([str(report.broker_id)], float(report.fault is not None))
-        for each in report.reserves:
+        # Anyone can claim to be a broker, so a log dir is a label only of brokers in the cluster.
+        is_known = memory.membership is None or report.broker_id in known
+        for each in report.reserves if is_known else ():
             reserves.add_metric([str(report.broker_id), each.log_dir], each.nbytes)
         if report.refusals is not None:
             logged.add_metric([str(report.broker_id)], float(report.refusals.logged))

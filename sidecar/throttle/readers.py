@@ -20,8 +20,8 @@ MOMENT_S: Final = 10.0
 """The longest time between two requests of a reader. A callback needs half a second."""
 
 MOST: Final = 1000
-"""Each takes 200 bytes, and 5 kB more with refused clients. Usually there is one reader, the broker
-beside this sidecar."""
+"""Each takes 200 bytes, 5 kB more with refused clients, and at most 100 kB with the longest report.
+Usually there is one reader, the broker beside this sidecar."""
 
 
 RATE_S: Final = 10.0
@@ -167,14 +167,15 @@ class Reader:
     earlier: tuple[tuple[float, Report], ...] = ()
 
     def note(self) -> None:
-        """Keeps the last report if a rate may begin there."""
+        """Keeps the last report if a rate may begin there, without what no rate needs."""
+        report = replace(self.report, reserves=())
         # A rate over a restart of the broker would be negative, so it begins after the restart.
         if not self.earlier or _restarted(self.earlier[-1][1], self.report):
-            self.earlier = ((self.seen_at, self.report),)
+            self.earlier = ((self.seen_at, report),)
         elif self.seen_at - self.earlier[-1][0] >= RATE_S:
             # Two are kept: a rate from the older one covers at least ``RATE_S``, also just after a
             # new one came.
-            self.earlier = (self.earlier[-1], (self.seen_at, self.report))
+            self.earlier = (self.earlier[-1], (self.seen_at, report))
 
     def refusal_rates(self) -> RefusalRates:
         """The refusals per second until the last report."""

@@ -49,6 +49,24 @@ def test_reserves(text: str, reserves: tuple[Reserve, ...]) -> None:
     assert Report(1, True, 2, reserves=reserves) == parse_report(REPORT, reserve=text)
 
 
+def test_names_are_cut() -> None:
+    """Anyone can send them, and a broker cuts its own to 64 characters and an ellipsis."""
+    longest = "%E2%80%A6" * 65
+    report = parse_report(
+        REPORT,
+        f"new_connection=7; stop_line=0; release=20; clients={longest}x/{longest}x:1",
+        f"clients={longest}x/{longest}x:2",
+        reserve=f"{'%2F' * 255}x:8",
+    )
+    assert report is not None
+    assert report.refusals is not None
+    clients: list[RefusedClient | ScopedClient] = [*report.refusals.clients, *report.in_scope]
+    assert 2 == len(clients)
+    for each in clients:
+        assert ("…" * 65, "…" * 65) == (each.principal, each.client_id)
+    assert (Reserve("/" * 255, 8),) == report.reserves
+
+
 COUNTS = "new_connection=7; stop_line=0; release=20"
 
 

@@ -43,6 +43,16 @@ def test_a_full_broker_that_left_is_not_active() -> None:
     assert {"1": 0.0} == scene.by_broker("broker_failing")
 
 
+def test_log_dirs_are_labels_only_of_brokers_in_the_cluster() -> None:
+    """Anyone can claim to be a broker; one that starts from its reserve may still be fenced."""
+    scene = Scene()
+    scene.see(whole(0.0, [reading(1, 0.0, {"/a": 60})], fenced=[2]))
+    for broker_id in (1, 2, 3):
+        report = Report(broker_id, False, 0, reserves=(Reserve("/a", 8),))
+        scene.board.readers.record(report, None, 0.0)
+    assert {("1", "/a"), ("2", "/a")} == set(scene.series("kafka_throttle_reader_reserve_bytes"))
+
+
 def test_callbacks_that_follow_and_that_do_not() -> None:
     """One waits, one has an older decision, one fell silent; 10 minutes later it is forgotten."""
     scene = Scene()
