@@ -26,7 +26,11 @@ _END: Final = b"# EOF\n"
 
 def scrape(registry: CollectorRegistry, request: Request) -> Response:
     """Answer with the registry's metrics in the format that the request prefers."""
-    encoder, media_type = choose_encoder(request.headers.get("accept", ""))
+    try:
+        encoder, media_type = choose_encoder(request.headers.get("accept", ""))
+    except (TypeError, ValueError):
+        # The header has a version that is not numbers.
+        encoder, media_type = choose_encoder("")
     return StreamingResponse(
         exposition(registry, encoder),
         headers={**NO_STORE, "Content-Type": media_type},

@@ -254,6 +254,14 @@ async def test_a_body_over_64_kib(headers: dict[str, str], read: int) -> None:
     assert read == body.read
 
 
+@pytest.mark.parametrize(("digits", "expected"), [("0" * 5000, 401), ("9" * 5000, 413)])
+async def test_a_length_of_thousands_of_digits(digits: str, expected: int) -> None:
+    """Python's int() refuses them, and an exception would be a traceback in the log."""
+    headers = {**JSON, "Content-Length": digits}
+    response, _ = await send(FakeSidecar(), "PUT", URL, content=b"", headers=headers)
+    assert_problem(response, expected)
+
+
 CHANGES = [
     ("PUT", URL),
     ("DELETE", URL),

@@ -48,11 +48,12 @@ async def test_the_pieces_make_the_whole(accept: str) -> None:
     ("accept", "expected"),
     [
         ("", "text/plain; version=0.0.4; charset=utf-8"),
+        ("application/openmetrics-text; version=foo", "text/plain; version=0.0.4; charset=utf-8"),
         (OPENMETRICS, "application/openmetrics-text; version=1.0.0; charset=utf-8"),
     ],
 )
 async def test_the_format_is_negotiated(accept: str, expected: str) -> None:
-    """Whoever accepts OpenMetrics gets it, with its end mark."""
+    """Whoever accepts OpenMetrics gets it, with its end mark; a version must be numbers."""
     sidecar = FakeSidecar()
     fresh = FakeSidecar(registry=build_registry(sidecar.board, sidecar.wall))
     response = await fresh.get("/metrics", accept=accept)

@@ -196,6 +196,7 @@ async def test_no_token_is_configured(path: str) -> None:
         ("/override", {"Origin": "http://sidecar:81"}),
         ("/override", {"Origin": "http://sidecar.elsewhere"}),
         ("/override", {"Origin": "null"}),
+        ("/override/confirm", {"Origin": "http://[::1"}),
     ],
 )
 async def test_another_sites_form(path: str, headers: dict[str, str]) -> None:
