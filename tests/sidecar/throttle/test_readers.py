@@ -49,6 +49,15 @@ def test_the_reserves_of_a_broker() -> None:
     assert ("/b",) == found.released
 
 
+def test_an_earlier_report_has_no_reserves() -> None:
+    """No rate needs them, and a thousand readers may each send a hundred."""
+    readers = Readers()
+    full = replace(report(1), reserves=(Reserve("/a", 8),))
+    readers.record(full, None, 0.0)
+    reader = readers.record(full, None, 20.0)
+    assert [(), ()] == [each.reserves for _, each in reader.earlier]
+
+
 @pytest.mark.parametrize(
     ("enforcement", "why", "otherwise"),
     [
