@@ -72,7 +72,7 @@ public final class SidecarQuotaCallback implements ClientQuotaCallback, Reconfig
     private static Integer nodeId(Map<String, ?> configs) {
         for (String key : new String[] {"node.id", "broker.id"}) {
             Object id = configs.get(key);
-            if (id != null && id.toString().trim().matches("[0-9]{1,9}")) {
+            if (id != null && id.toString().trim().matches("[0-9]{1,10}")) {
                 return Integer.valueOf(id.toString().trim());
             }
         }

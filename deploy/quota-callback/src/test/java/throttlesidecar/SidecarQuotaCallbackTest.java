@@ -93,6 +93,17 @@ class SidecarQuotaCallbackTest extends ReadingBroker {
         assertNull(TagSets.SHARED.enforcement());
     }
 
+    /** The sidecar is told the broker's id, whatever its length. */
+    @Test
+    void reportsALongId() throws Exception {
+        configs.put("node.id", "2147483647");
+        broker.configure(configs);
+        await("FactorApplied", 0.0);
+        assertTrue(
+                sidecar.heads.get(0).stream()
+                        .anyMatch(line -> line.startsWith("Throttle-Reader: broker=2147483647;")));
+    }
+
     /** After a close, another callback starts anew, as when a test restarts a broker in its JVM. */
     @Test
     void startsAnew() throws Exception {

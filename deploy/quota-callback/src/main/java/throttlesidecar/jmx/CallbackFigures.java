@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Properties;
 import java.util.function.Supplier;
@@ -131,6 +132,7 @@ public final class CallbackFigures implements DynamicMBean {
             headers.put(
                     "Throttle-Reader",
                     String.format(
+                            Locale.ROOT,
                             "broker=%d; emergency=%b; throttled_clients=%d",
                             nodeId, figures.emergency, figures.tagSetsThrottled)
                             + (fault.equals("none") ? "" : "; fault=" + fault));
@@ -164,6 +166,7 @@ public final class CallbackFigures implements DynamicMBean {
     private String refusedHeader() {
         String clients = refusals.mostRefused();
         return String.format(
+                Locale.ROOT,
                 "new_connection=%d; stop_line=%d; release=%d%s%s",
                 refusals.count(Refusals.Reason.NEW_CONNECTION),
                 refusals.count(Refusals.Reason.STOP_LINE), refusals.count(Refusals.Reason.RELEASE),

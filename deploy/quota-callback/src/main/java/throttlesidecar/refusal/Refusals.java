@@ -2,6 +2,7 @@ package throttlesidecar.refusal;
 
 import java.util.EnumMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.LongAdder;
@@ -298,6 +299,7 @@ public final class Refusals {
         if (isLineDue()) {
             journal.warn(
                     String.format(
+                            Locale.ROOT,
                             "Refused %d produce requests; the last was from %s with client-id %s: %s",
                             sinceLine.sumThenReset(), LargestClients.shown(principal),
                             LargestClients.shown(clientId), reason.words));

@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.nio.channels.ClosedByInterruptException;
 import java.util.HashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.StringJoiner;
@@ -74,6 +75,7 @@ public final class Reserves implements AutoCloseable {
                 if (volume != null && Reserve.isNeeded(bytes, volume, limit)) {
                     reserve.release();
                     journal.warn(String.format(
+                            Locale.ROOT,
                             "The volume of %s has only %d bytes available, so the broker starts from its reserve"
                                     + " of %d bytes. Producers are stopped until there is space: make room now",
                             logDir, volume.availableBytes, bytes));
