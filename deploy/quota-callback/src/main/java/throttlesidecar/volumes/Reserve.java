@@ -88,7 +88,7 @@ final class Reserve {
         if (wanted == 0) {
             return bytes >= 0 || isMaking ? Step.DELETE : Step.REST;
         }
-        if (bytes == wanted) {
+        if (bytes == wanted || unfinishedBytes > wanted) {
             return isMaking ? Step.GIVE_UP : Step.REST;
         }
         long left = volume.availableBytes + Math.max(0, bytes) + Math.max(0, unfinishedBytes) - wanted;

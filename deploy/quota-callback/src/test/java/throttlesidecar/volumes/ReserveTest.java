@@ -67,6 +67,7 @@ class ReserveTest {
         "-1, -1, 20, 60, 30: REST, the margin would be reached",
         "-1,  8, 20, 43, 30: GROW, once begun only the limit counts",
         "-1,  8, 20, 42, 30: GIVE_UP, the limit would be reached",
+        "-1, 28, 20, 90, 30: GIVE_UP, it is already larger than a smaller one",
         " 0, -1, 20, 61, 30: GROW, after a release too",
         " 0, -1, 20, 60, 30: REST, and it stays released",
         "20, -1, 20,  1, 30: REST, it is there",
