@@ -27,6 +27,9 @@ final class Reserve {
     /** What one {@link #grow} writes, so that no disk gets more than this four times a second. */
     static final int CHUNK_BYTES = 8 << 20;
 
+    /** What ends a release if neither a limit nor the size of a new reserve is known. */
+    private static final long ENOUGH_BYTES = 1 << 30;
+
     /** What to do with the files now. */
     enum Step {
         REST,
@@ -75,14 +78,17 @@ final class Reserve {
      *
      * @param bytes as {@link #bytes}.
      * @param unfinishedBytes of the reserve that is being made; -1 for none.
-     * @param wanted the configured bytes; null: not configured, so a file of an earlier run stays.
+     * @param wanted the configured bytes; null: not configured, so a reserve of an earlier run stays.
      * @param limit the volume's; null for none, and then as much as the reserve must remain available.
      */
     static Step next(
             long bytes, long unfinishedBytes, Long wanted, Volume volume, VolumeLine limit) {
         boolean isMaking = unfinishedBytes >= 0;
         if (wanted == null) {
-            boolean isOver = bytes == 0 && limit != null && !limit.isReached(volume, true);
+            boolean isOver = bytes == 0
+                    && (limit == null
+                            ? volume.availableBytes > ENOUGH_BYTES
+                            : !limit.isReached(volume, true));
             return isOver ? Step.DELETE : isMaking ? Step.GIVE_UP : Step.REST;
         }
         if (wanted == 0) {
