@@ -37,6 +37,9 @@ public final class Quotas implements OwnLimit {
     /** The most clients that are cached, at 0.6 kB each, since client-ids may be random. */
     static final int MOST_CLIENTS = 16_384;
 
+    /** The most characters of a cached client; any client may send a client-id of 32 kB. */
+    private static final int LONGEST_CACHED = 512;
+
     /** More than one, since threads that record with the same tags wait for each other. */
     private static final int SHARDS = 16;
 
@@ -119,8 +122,11 @@ public final class Quotas implements OwnLimit {
      */
     public Client client(String principal, String clientId) {
         String id = clientId == null ? "" : clientId;
-        List<String> key = List.of(principal, id);
         long now = version.get();
+        if (principal.length() + id.length() > LONGEST_CACHED) {
+            return resolve(Sanitized.of(principal), id, now);
+        }
+        List<String> key = List.of(principal, id);
         Client known = clients.get(key);
         if (known != null && known.version == now) {
             return known;

@@ -20,6 +20,9 @@ final class TopicPatterns {
     /** The most names whose result is cached. */
     private static final int MOST_NAMES = 10_000;
 
+    /** Kafka's bound, which does not apply to names that a client asks for. */
+    private static final int LONGEST_NAME = 249;
+
     private static final String LEGAL = "[A-Za-z0-9._*-]+";
 
     private final Pattern pattern;
@@ -55,6 +58,9 @@ final class TopicPatterns {
     }
 
     boolean match(String topic) {
+        if (topic.length() > LONGEST_NAME) {
+            return false;
+        }
         Boolean matches = known.get(topic);
         if (matches == null) {
             matches = pattern.matcher(topic).matches();

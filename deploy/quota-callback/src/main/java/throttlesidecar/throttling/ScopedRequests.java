@@ -26,6 +26,9 @@ final class ScopedRequests {
     /** The most requests in progress that are noted; beyond it, the oldest count as in scope. */
     static final int MOST = 65_536;
 
+    /** The most characters of a client-id that are noted. */
+    private static final int LONGEST = 512;
+
     /** Stands for the scope of a request that is in none. */
     private static final Scope OUT = Scope.of(Set.of());
 
@@ -39,7 +42,9 @@ final class ScopedRequests {
 
         Key(KafkaPrincipal principal, String clientId) {
             this.principal = principal;
-            this.clientId = clientId == null ? "" : clientId;
+            String id = clientId == null ? "" : clientId;
+            // A client-id may have 32 kB, and what comes after its beginning matters to nobody.
+            this.clientId = id.length() <= LONGEST ? id : id.substring(0, LONGEST);
         }
 
         @Override

@@ -164,6 +164,19 @@ class OwnTagsTest {
         assertEquals(tags("", ""), quotas.client("ann", null).tags(PRODUCE));
     }
 
+    /** A client-id may have 32 kB, so many long ones would fill the heap. */
+    @Test
+    void longClientIdsAreNotCached() {
+        String id = "x".repeat(510);
+        Map<String, String> tags = quotas.client("ann", id).tags(PRODUCE);
+        assertEquals(0, quotas.cached());
+        quotas.client("an", id);
+        assertEquals(1, quotas.cached());
+        quotas.update(PRODUCE, user("ann"), 500.0);
+        assertEquals(tags("ann", ""), quotas.client("ann", id).tags(PRODUCE));
+        assertEquals(tags("", id), tags);
+    }
+
     /** Clients in use stay in the cache, however many others come. */
     @Test
     void clientsWithRandomIdsDoNotFillTheCache() {

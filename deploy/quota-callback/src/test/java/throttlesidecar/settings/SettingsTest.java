@@ -33,6 +33,14 @@ class SettingsTest {
         return Settings.of(Map.of(key, value));
     }
 
+    /** No topic has a longer name, but a client may ask for one of 32 kB. */
+    @Test
+    void aTooLongNameIsOfNoTopic() {
+        Settings settings = with(P + "excluded.topics", "x*");
+        assertTrue(settings.excludesTopic("x".repeat(249)));
+        assertFalse(settings.excludesTopic("x".repeat(250)));
+    }
+
     @Test
     void withoutAnyPropertyOfOursTheDefaultsAreThoseOfTheReadme() {
         Settings settings = Settings.atStart(BROKER);

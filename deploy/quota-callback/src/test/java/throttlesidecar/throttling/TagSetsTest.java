@@ -2,6 +2,7 @@ package throttlesidecar.throttling;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNotSame;
 import static org.junit.jupiter.api.Assertions.assertNull;
@@ -13,6 +14,7 @@ import org.apache.kafka.common.metrics.KafkaMetric;
 import org.apache.kafka.common.metrics.MetricConfig;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.metrics.Quota;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.junit.jupiter.api.Test;
 import throttlesidecar.SidecarMetricsReporter;
 import throttlesidecar.decision.Factors;
@@ -34,6 +36,15 @@ class TagSetsTest {
 
     private static Factors stopped() {
         return new Factors(0.0, Map.of(), Factors.Source.SIDECAR, 1);
+    }
+
+    /** Noted requests keep no more than the beginning of a client-id, which may have 32 kB. */
+    @Test
+    void longClientIdsAreCut() {
+        KafkaPrincipal ann = new KafkaPrincipal("User", "ann");
+        String id = "x".repeat(512);
+        assertEquals(new ScopedRequests.Key(ann, id), new ScopedRequests.Key(ann, id + "y"));
+        assertNotEquals(new ScopedRequests.Key(ann, id), new ScopedRequests.Key(ann, "y" + id));
     }
 
     @Test
