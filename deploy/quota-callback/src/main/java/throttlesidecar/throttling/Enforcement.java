@@ -96,20 +96,17 @@ public final class Enforcement {
         Settings now = settings.get();
         long nanos = clocks.nanos();
         noteClock();
-        if (factors.source == Factors.Source.DISABLED) {
-            state = ActiveThrottles.none(factors, now, nanos);
-            scopedRequests.end();
-            budgetRequests.clear();
-            return;
-        }
         ActiveThrottles old = state;
+        // Switched off, throttles end without a ramp. If the callback is soon switched on again, they are
+        // recent, so that their influence on the rates is known.
+        long releaseMs = factors.source == Factors.Source.DISABLED ? 0 : now.releaseMs();
         long sinceSetBackMs = clocks.nowMs() - setBackFromMs;
         RatesBefore rates = new RatesBefore(tagSets, old, now, nanos, sinceSetBackMs, this::failed);
         Supplier<Throttle.Before> whole = () -> rates.measure(null);
-        Throttle all = next(old.all, factors.global, now.releaseMs(), nanos, whole);
+        Throttle all = next(old.all, factors.global, releaseMs, nanos, whole);
         Map<String, Throttle> users = new HashMap<>();
         old.users.forEach((user, throttle) -> {
-            Throttle next = next(throttle, 1.0, now.releaseMs(), nanos, () -> rates.measure(user));
+            Throttle next = next(throttle, 1.0, releaseMs, nanos, () -> rates.measure(user));
             if (next.isRecent(nanos)) {
                 users.put(user, next);
             }
@@ -117,8 +114,7 @@ public final class Enforcement {
         factors.users.forEach((name, factor) -> {
             String user = Sanitized.of(name);
             Throttle before = old.users.getOrDefault(user, Throttle.free(nanos));
-            users.put(
-                    user, next(before, factor, now.releaseMs(), nanos, () -> rates.measure(user)));
+            users.put(user, next(before, factor, releaseMs, nanos, () -> rates.measure(user)));
         });
         Map<String, Throttle> budgets = budgets(old, factors, nanos, rates);
         // Clients that were not throttled have no ramp after the throttle.

@@ -87,6 +87,22 @@ class ReleaseTest {
         assertEquals(3e6, rig.enforcement.limit("ann", ""));
     }
 
+    /** If the callback is switched off and on during a throttle, the rates before the throttle count. */
+    @Test
+    void aSwitchDuringAThrottleForgetsNoRate() {
+        double before = send("", 6e6, 100_000, 30_000);
+        rig.enforcement.apply(factors(0.0));
+        send("", 6e6, 100_000, 30_000);
+        rig.enforcement.apply(Factors.DISABLED);
+        assertEquals(Mode.FREE, rig.enforcement.figures().mode);
+        send("", 6e6, 100_000, 1000);
+        rig.enforcement.apply(factors(0.0));
+        send("", 6e6, 100_000, 30_000);
+        rig.enforcement.apply(factors(1.0));
+        double after = send("", 60e6, 100_000, 5000);
+        assertTrue(after >= 0.9 * before && after <= 1.4 * before, after + " of " + before);
+    }
+
     /** A client without an earlier rate begins at the average, and soon has the rate that it needs. */
     @Test
     void theRampOfANewcomerDoubles() {
