@@ -67,6 +67,9 @@ public final class SidecarClient {
     private volatile Socket open;
     private volatile boolean closed;
 
+    /** The number of the address that answered last, or of the next one after a failure. */
+    private int first;
+
     /**
      * A client of one sidecar.
      *
@@ -140,6 +143,8 @@ public final class SidecarClient {
         } catch (IOException error) {
             return Answer.failed(
                     late.isDone()
+            // Of many addresses that hang, one request reaches only the first ones.
+            first++;
                             ? "no whole answer within " + deadlineMs + " ms"
                             : DocumentReader.printable(error.toString()));
         } finally {
@@ -178,10 +183,12 @@ public final class SidecarClient {
         }
     }
 
-    /** Connects to the first address that answers: of the two of "localhost", one may be unused. */
+    /** Connects to an address that answers: of the two of "localhost", one may be unused. */
     private Socket connected(CompletableFuture<Boolean> late) throws IOException {
         IOException failure = null;
-        for (InetAddress address : addresses.get(timeoutMs / 2, "address of " + host)) {
+        InetAddress[] all = addresses.get(timeoutMs / 2, "address of " + host);
+        for (int tries = 0; tries < all.length; tries++) {
+            InetAddress address = all[Math.floorMod(first + tries, all.length)];
             // The JVM may have a proxy, which must not see the token.
             Socket socket = new Socket(Proxy.NO_PROXY);
             open = socket;
@@ -192,6 +199,7 @@ public final class SidecarClient {
                 socket.connect(new InetSocketAddress(address, port), CONNECT_MS);
                 return socket;
             } catch (IOException error) {
+                first += tries;
                 close(socket);
                 failure = failure == null ? error : failure;
             }

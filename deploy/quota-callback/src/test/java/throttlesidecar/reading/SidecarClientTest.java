@@ -9,12 +9,14 @@ import java.io.IOException;
 import java.io.OutputStream;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.ServerSocket;
 import java.net.Socket;
 import java.net.URI;
 import java.net.UnknownHostException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -250,6 +252,31 @@ class SidecarClientTest {
                     named(server, TIMEOUT_MS, host -> new InetAddress[] {nobody, nobody})
                             .request(null, 0, REPORT);
             assertTrue(none.failure.contains("refused"), none.failure);
+        }
+    }
+
+    /** If the first addresses of a name hang, a later request reaches the next one. */
+    @Test
+    void reachesTheAddressAfterTwoThatHang() throws Exception {
+        byte[] bytes = RawServer.http("200 OK", "", GOOD);
+        try (RawServer server = new RawServer((head, out) -> out.write(bytes));
+                ServerSocket full = new ServerSocket()) {
+            InetAddress hangs = InetAddress.getByName("127.0.0.2");
+            full.bind(new InetSocketAddress(hangs, server.port()), 1);
+            List<Socket> queued = new ArrayList<>();
+            // Linux takes one more than the backlog, and then answers no connection.
+            for (int each = 0; each < 2; each++) {
+                queued.add(new Socket(hangs, server.port()));
+            }
+            InetAddress[] three = {hangs, hangs, InetAddress.getLoopbackAddress()};
+            SidecarClient client = named(server, 1_500, host -> three);
+
+            assertTrue(client.request(null, 0, REPORT).isFailure());
+            assertNull(client.request(null, 0, REPORT).failure);
+            assertNull(client.request(null, 0, REPORT).failure);
+            for (Socket socket : queued) {
+                socket.close();
+            }
         }
     }
 
