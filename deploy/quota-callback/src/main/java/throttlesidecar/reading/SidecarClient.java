@@ -136,6 +136,8 @@ public final class SidecarClient {
                     : credentials.get(timeoutMs / 2, "content of the token file or of the TLS files");
             String head = requestHead(etag, waitS, reportHeaders, now.token);
             try (Socket socket = connected(late)) {
+                // Another plugin may block the JVM's only thread for the deadline above.
+                socket.setSoTimeout(Math.toIntExact(deadlineMs));
                 return exchange(socket, now.tls, head, etag);
             }
         } catch (WrongAnswer wrong) {

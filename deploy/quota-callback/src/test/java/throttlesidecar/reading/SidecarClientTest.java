@@ -280,6 +280,30 @@ class SidecarClientTest {
         }
     }
 
+    /** A request ends even while another plugin of the broker blocks the JVM's thread of time-outs. */
+    @Test
+    void endsWithoutTheThreadOfTimeouts() throws Exception {
+        CountDownLatch blocked = new CountDownLatch(1);
+        CountDownLatch ended = new CountDownLatch(1);
+        CompletableFuture.delayedExecutor(0, TimeUnit.MILLISECONDS, Runnable::run).execute(() -> {
+            blocked.countDown();
+            try {
+                ended.await();
+            } catch (InterruptedException never) {
+                throw new AssertionError(never);
+            }
+        });
+        assertTrue(blocked.await(5, TimeUnit.SECONDS));
+        try (RawServer server = new RawServer((head, out) -> Thread.sleep(60_000))) {
+            SidecarClient client = new SidecarClient(server.url(), null, null, Clocks.SYSTEM, SHORT_MS);
+            CompletableFuture<Answer> answer =
+                    CompletableFuture.supplyAsync(() -> client.request(null, 0, REPORT));
+            assertTrue(answer.get(10, TimeUnit.SECONDS).isFailure());
+        } finally {
+            ended.countDown();
+        }
+    }
+
     /** If the resolver hangs, a request fails by its deadline, and all requests share one thread. */
     @Test
     void waitsForNoResolver() throws Exception {
