@@ -27,7 +27,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from tests.simulation.last_answer import LastAnswer, counting, forecasts, leak_of, strictest
+from tests.simulation.last_answer import (
+    LastAnswer,
+    counting,
+    forecasts,
+    leak_of,
+    strictest,
+    users_of,
+)
 from tests.simulation.throttles import DISABLED, WHOLE, Factors, Leak, Source
 
 WAIT_S: Final = 10
@@ -411,8 +418,9 @@ class Following:
         if last is None or document is None:
             return self._seen(self._fallback)
         factors, leak, factor = document.factors, leak_of(self._own, words), last.factor
-        if (leak, factor) != (factors.leak, factors.factor):
-            factors = replace(factors, leak=leak, factor=factor)
+        users = users_of(words)
+        if (leak, factor, users) != (factors.leak, factors.factor, factors.users):
+            factors = replace(factors, leak=leak, factor=factor, users=users)
         if self.is_lifted:
             return factors
         seen = self._seen(factors)

@@ -139,6 +139,16 @@ def counting(own: LastAnswer, others: Sequence[LastAnswer], now_nanos: int) -> l
     return valid
 
 
+def users_of(words: Sequence[LastAnswer]) -> dict[str, float]:
+    """The factors of single users: of each user, the smallest of all answers."""
+    users: dict[str, float] = {}
+    for last in words:
+        assert last.document is not None
+        for user, factor in last.document.factors.users.items():
+            users[user] = min(factor, users.get(user, factor))
+    return users
+
+
 def leak_of(own: LastAnswer, words: Sequence[LastAnswer]) -> Leak:
     """The own sidecar's where that sees a violation, else the smallest of those that count."""
     if own in words and own.answers and own.sees_violation:

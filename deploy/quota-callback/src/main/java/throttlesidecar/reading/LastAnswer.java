@@ -1,7 +1,9 @@
 package throttlesidecar.reading;
 
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import throttlesidecar.decision.Budgets;
 import throttlesidecar.decision.Leak;
@@ -156,6 +158,15 @@ final class LastAnswer {
         for (LastAnswer last : counting) {
             budgets = budgets.and(last.document.budgets);
         }
+    /** The factors of single users: of each user, the smallest of all answers. */
+    static Map<String, Double> users(List<LastAnswer> counting) {
+        Map<String, Double> users = new HashMap<>();
+        for (LastAnswer last : counting) {
+            last.document.users.forEach((user, factor) -> users.merge(user, factor, Math::min));
+        }
+        return users;
+    }
+
         return budgets;
     }
 

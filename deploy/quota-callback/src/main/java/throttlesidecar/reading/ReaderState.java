@@ -329,7 +329,7 @@ final class ReaderState {
     private Factors ofSidecars(LastAnswer last, List<LastAnswer> counting) {
         Document document = last.document;
         return new Factors(
-                last.factor(), document.users, Factors.Source.SIDECAR, document.generation,
+                last.factor(), LastAnswer.users(counting), Factors.Source.SIDECAR, document.generation,
                 LastAnswer.leak(own, counting), document.stops && last.sees(), last.isSloped(),
                 last.sees() ? LastAnswer.scope(last, counting) : Scope.ALL)
                 .with(LastAnswer.budgets(counting));

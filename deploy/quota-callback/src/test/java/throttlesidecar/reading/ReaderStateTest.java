@@ -219,6 +219,21 @@ class ReaderStateTest {
 
     /** There is a pause between requests, whatever the sidecar answers, and however quickly. */
     @Test
+    /** A user is throttled while any sidecar's answer throttles it, whichever observation is younger. */
+    @Test
+    void aUserIsThrottledByAnySidecar() {
+        state.adoptOthers(1);
+        for (long age : new long[] {1_000, 50_000}) {
+            Answer own = Answer.modified(document(1.0, Map.of("ann", 0.0, "bob", 0.5), 60_000), TAG, now);
+            own.observedMsAgo = 20_000;
+            onAnswer(own);
+            Answer other = Answer.modified(document(1.0, Map.of("bob", 0.25), 60_000), TAG, now);
+            other.observedMsAgo = age;
+            state.onOther(0, other);
+            assertEquals(Map.of("ann", 0.0, "bob", 0.25), decided().users);
+        }
+    }
+
     void breaksBetweenRequests() {
         request();
         state.onAnswer(modified(1.0, 60_000), now);
