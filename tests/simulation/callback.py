@@ -315,7 +315,7 @@ class Callback:
             self._apart(self._enforcement.throttled_users | factors.users.keys())
             self._enforcement.apply(factors, now)
             self._apart(self._enforcement.throttled_users)
-        self._following.keep(now.wall_ms)
+        self._following.keep(now.wall_ms, now.nanos)
         return now
 
     def _step_again(self, now_s: float) -> None:

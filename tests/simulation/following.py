@@ -125,10 +125,16 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class KeptDocument:
-    """A document on a broker's disk, and when it was last renewed, by the broker's wall clock."""
+    """A document on a broker's disk.
+
+    Attributes:
+        at_ms: when it was last renewed, by the broker's wall clock.
+        used_ms: how much of its validity had passed by then.
+    """
 
     document: Document
     at_ms: int
+    used_ms: int = 0
 
 
 def read_answer(
@@ -361,19 +367,21 @@ class Following:
         """What is on the broker's disk."""
         return self._kept
 
-    def keep(self, wall_ms: int) -> None:
+    def keep(self, wall_ms: int, now_nanos: int) -> None:
         """Writes the own sidecar's document to the disk, and renews its time now and again."""
         kept, document = self._kept, self._own.document
         if document is None or not self._own.answers:
             return
         is_same = kept is not None and kept.document is document
         if kept is None or not is_same or abs(wall_ms - kept.at_ms) >= _KEPT_AGAIN_MS:
-            self._kept = KeptDocument(document, wall_ms)
+            left_ms = (self._own.until_nanos - now_nanos) // _MS
+            self._kept = KeptDocument(document, wall_ms, document.valid_for_ms - left_ms)
 
     def remember(self, kept: KeptDocument, wall_ms: int, now_nanos: int) -> None:
         """What was on the disk, before the first answer."""
         self._kept = kept
-        self._own.remember(kept.document, max(0, wall_ms - kept.at_ms), now_nanos)
+        age_ms = max(0, wall_ms - kept.at_ms + kept.used_ms)
+        self._own.remember(kept.document, age_ms, now_nanos)
         self._lines = kept.document
 
     def decide(self, now_nanos: int) -> Factors | None:

@@ -14,8 +14,8 @@ import throttlesidecar.volumes.VolumeLine;
  * Keeps the sidecar's last document on disk. A broker that starts during a throttle then throttles from
  * the first request on. A broker without its sidecar still knows the limits of its own volumes.
  *
- * <p>The file contains the document as it was received. Its modification time is when the document was
- * last renewed.
+ * <p>The file contains the document as it was received. It is valid until its modification time plus
+ * the document's validity, so a restart prolongs no validity.
  */
 public final class DocumentFile {
     public static final String NAME = "throttle-sidecar-quota-factors.json";
@@ -76,9 +76,10 @@ public final class DocumentFile {
     }
 
     /** Keeps a document that was just received or renewed; one thread at a time calls it. */
-    public void write(Document document) {
+    public void write(Found found) {
         long nowMs = clocks.nowMs();
-        boolean same = Arrays.equals(document.body, written);
+        byte[] body = found.document.body;
+        boolean same = Arrays.equals(body, written);
         boolean soon = Math.abs(nowMs - triedMs) < RENEW_MS;
         // A write that failed, usually because the disk is full, is not repeated at every answer.
         if (soon && (same || failed)) {
@@ -86,15 +87,14 @@ public final class DocumentFile {
         }
         triedMs = nowMs;
         try {
-            if (same) {
-                Files.setLastModifiedTime(file, FileTime.fromMillis(nowMs));
-            } else {
+            if (!same) {
                 // Not forced to the disk, which may be slow now: a truncated file is ignored.
                 Path next = file.resolveSibling(NAME + ".new");
-                Files.write(next, document.body);
+                Files.write(next, body);
                 Files.move(next, file, StandardCopyOption.ATOMIC_MOVE);
             }
-            written = document.body;
+            Files.setLastModifiedTime(file, FileTime.fromMillis(nowMs - found.ageMs));
+            written = body;
             failed = false;
         } catch (IOException error) {
             if (!failed) {

@@ -83,6 +83,12 @@ final class LastAnswer {
                 : (Long) (answeredNanos + TimeUnit.MILLISECONDS.toNanos(answer.limitInMs));
     }
 
+    /** The document, with the age at which as much of its validity is left. */
+    DocumentFile.Found toKeep(long nowNanos) {
+        long leftMs = TimeUnit.NANOSECONDS.toMillis(untilNanos - nowNanos);
+        return new DocumentFile.Found(document, document.validForMs - leftMs);
+    }
+
     /** Whether the sidecar expected a volume at its limit before a moment. */
     boolean expectsLimitBefore(long nanos) {
         return limitAtNanos != null && limitAtNanos - nanos < 0;
@@ -152,12 +158,6 @@ final class LastAnswer {
         return scope;
     }
 
-    /** The owners past their storage budgets, by any answer. */
-    static Budgets budgets(List<LastAnswer> counting) {
-        Budgets budgets = Budgets.NONE;
-        for (LastAnswer last : counting) {
-            budgets = budgets.and(last.document.budgets);
-        }
     /** The factors of single users: of each user, the smallest of all answers. */
     static Map<String, Double> users(List<LastAnswer> counting) {
         Map<String, Double> users = new HashMap<>();
@@ -167,6 +167,12 @@ final class LastAnswer {
         return users;
     }
 
+    /** The owners past their storage budgets, by any answer. */
+    static Budgets budgets(List<LastAnswer> counting) {
+        Budgets budgets = Budgets.NONE;
+        for (LastAnswer last : counting) {
+            budgets = budgets.and(last.document.budgets);
+        }
         return budgets;
     }
 

@@ -162,8 +162,8 @@ final class ReaderState {
     }
 
     /** The sidecar's document, to be kept on disk; null if its last request failed. */
-    Document documentToKeep() {
-        return own.answers ? own.document : null;
+    DocumentFile.Found documentToKeep(long nowNanos) {
+        return own.answers ? own.toKeep(nowNanos) : null;
     }
 
     /** The request that is due now; null if none is due. */

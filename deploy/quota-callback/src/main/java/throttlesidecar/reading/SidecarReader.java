@@ -46,7 +46,7 @@ public final class SidecarReader implements AutoCloseable {
     private final AtomicBoolean isKeeping = new AtomicBoolean();
     private SidecarClient client;
     private OtherSidecars others;
-    private Consumer<Document> keep = document -> {};
+    private Consumer<DocumentFile.Found> keep = document -> {};
 
     /** Changes with each request and each change of settings; answers to older requests are ignored. */
     private long requests;
@@ -81,7 +81,7 @@ public final class SidecarReader implements AutoCloseable {
      * @param found null for none.
      * @param keep keeps a document; on any thread, but one at a time.
      */
-    public void keep(DocumentFile.Found found, Consumer<Document> keep) {
+    public void keep(DocumentFile.Found found, Consumer<DocumentFile.Found> keep) {
         this.keep = keep;
         if (found != null) {
             state.remember(found.document, found.ageMs, clocks.nanos());
@@ -193,7 +193,7 @@ public final class SidecarReader implements AutoCloseable {
             if (factors != null) {
                 apply.accept(factors);
             }
-            keep(state.documentToKeep());
+            keep(state.documentToKeep(clocks.nanos()));
             ReaderState.Request request = state.nextRequest(clocks.nanos());
             if (request != null) {
                 send(request, ++requests, client, reportHeaders.get());
@@ -207,7 +207,7 @@ public final class SidecarReader implements AutoCloseable {
     }
 
     /** Keeps a document on another thread, since a disk may hang, unless the last one is still written. */
-    private void keep(Document document) {
+    private void keep(DocumentFile.Found document) {
         if (document != null && !isKeeping.getAndSet(true)) {
             requester.execute(() -> {
                 try {

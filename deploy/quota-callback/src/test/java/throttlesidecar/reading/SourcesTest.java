@@ -688,7 +688,8 @@ class SourcesTest {
     /** A broker that starts in a throttle is throttled from its first request on. */
     @Test
     void startsWithWhatWasKept(@TempDir Path folder) {
-        new DocumentFile(folder, clocks, lines).write(document("observation", 0.0, 300_000));
+        new DocumentFile(folder, clocks, lines)
+                .write(new DocumentFile.Found(document("observation", 0.0, 300_000), 0));
         DocumentFile.Found found = new DocumentFile(folder, clocks, lines).read();
         assertNotNull(found);
         state.remember(found.document, 299_999, now);
@@ -703,18 +704,33 @@ class SourcesTest {
     void isRenewed(@TempDir Path folder) throws Exception {
         Document document = document("observation", 0.0);
         DocumentFile kept = new DocumentFile(folder, clocks, lines);
-        kept.write(document);
+        DocumentFile.Found found = new DocumentFile.Found(document, 0);
+        kept.write(found);
         Path file = folder.resolve(DocumentFile.NAME);
         clocks.pass(29_999);
-        kept.write(document);
+        kept.write(found);
         long before = Files.getLastModifiedTime(file).toMillis();
         clocks.pass(1);
-        kept.write(document);
+        kept.write(found);
         long after = Files.getLastModifiedTime(file).toMillis();
         assertTrue(before != after);
         assertEquals(clocks.nowMs(), after);
         clocks.pass(5_000);
         assertEquals(5_000, new DocumentFile(folder, clocks, lines).read().ageMs);
+    }
+
+    /** What a sidecar's later answers say about the validity is not forgotten by a restart. */
+    @Test
+    void aRestartProlongsNoValidity(@TempDir Path folder) {
+        DocumentFile kept = new DocumentFile(folder, clocks, lines);
+        own(says("observation", 0.0, 0));
+        kept.write(state.documentToKeep(now));
+        clocks.pass(60_000);
+        pass(60_000);
+        own(Answer.notModified(10_000, Leak.WHOLE, now));
+        kept.write(state.documentToKeep(now));
+        clocks.pass(4_000);
+        assertEquals(294_000, new DocumentFile(folder, clocks, lines).read().ageMs);
     }
 
     /** A file that can't be read or written is logged once, and changes nothing. */
@@ -726,7 +742,7 @@ class SourcesTest {
         assertEquals(1, lines.count("can't be used"));
         DocumentFile nowhere = new DocumentFile(folder.resolve("none"), clocks, lines);
         for (int time = 0; time < 3; time++) {
-            nowhere.write(document("observation", 0.0));
+            nowhere.write(new DocumentFile.Found(document("observation", 0.0), 0));
             clocks.pass(30_000);
         }
         assertEquals(1, lines.count("can't be kept"));
