@@ -46,6 +46,12 @@ final class ReaderState {
     /** The same after a document without an entity tag, for whose change no sidecar waits. */
     private static final long POLL_MS = 1_000;
 
+    /**
+     * How long after its wait a request is lost: a client fails it much sooner, unless an error ended
+     * its thread. The state is looked at as often.
+     */
+    private static final long LOST_MS = 5_000;
+
     /** How often factors are applied during a release. */
     private static final long TICK_MS = 500;
 
@@ -60,6 +66,7 @@ final class ReaderState {
     private boolean isFresh;
     private boolean isRequesting;
     private long requestedNanos;
+    private long lostNanos;
     private long dueNanos;
     private Factors applied;
     private long changedNanos;
@@ -168,14 +175,19 @@ final class ReaderState {
 
     /** The request that is due now; null if none is due. */
     Request nextRequest(long nowNanos) {
+        if (isRequesting && nowNanos - lostNanos >= 0) {
+            onAnswer(Answer.failed("it ended with neither an answer nor a failure"), nowNanos);
+        }
         if (!settings.enabled || isRequesting || nowNanos - dueNanos < 0) {
             return null;
         }
-        isRequesting = true;
-        requestedNanos = nowNanos;
         boolean isClose = own.expectsLimitBefore(nowNanos + ms(CLOSE_MS));
         int waitS = isClose || isThrottling() ? WAIT_THROTTLED_S : WAIT_S;
-        return new Request(etag, etag != null && own.answers ? waitS : 0);
+        Request request = new Request(etag, etag != null && own.answers ? waitS : 0);
+        isRequesting = true;
+        requestedNanos = nowNanos;
+        lostNanos = nowNanos + TimeUnit.SECONDS.toNanos(request.waitS) + ms(LOST_MS);
+        return request;
     }
 
     /** Processes the answer to the current request. */
@@ -260,7 +272,7 @@ final class ReaderState {
 
     /** When to call {@link #nextRequest} or {@link #decide} again, if no answer comes. */
     long nextNanos(long nowNanos) {
-        long next = nowNanos + TimeUnit.HOURS.toNanos(1);
+        long next = nowNanos + ms(LOST_MS);
         if (settings.enabled && !isRequesting) {
             next = earlier(next, dueNanos);
         }

@@ -143,10 +143,10 @@ public final class SidecarClient {
         } catch (WrongAnswer wrong) {
             return Answer.failed(wrong);
         } catch (IOException error) {
-            return Answer.failed(
-                    late.isDone()
             // Of many addresses that hang, one request reaches only the first ones.
             first++;
+            return Answer.failed(
+                    late.isDone()
                             ? "no whole answer within " + deadlineMs + " ms"
                             : DocumentReader.printable(error.toString()));
         } finally {
@@ -199,9 +199,9 @@ public final class SidecarClient {
                     throw new SocketException("closed");
                 }
                 socket.connect(new InetSocketAddress(address, port), CONNECT_MS);
+                first += tries;
                 return socket;
             } catch (IOException error) {
-                first += tries;
                 close(socket);
                 failure = failure == null ? error : failure;
             }

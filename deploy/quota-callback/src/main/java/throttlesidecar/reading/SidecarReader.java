@@ -31,6 +31,8 @@ public final class SidecarReader implements AutoCloseable {
     /** Beyond this number, other sidecars' answers and readings of volumes are dropped. */
     private static final int MOST_WAITING = 100;
 
+    private static final Answer NOT_SENT = Answer.failed("it could not be sent");
+
     private static final long BACKOFF_AFTER_BUG_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
 
     private final ReaderState state;
@@ -129,8 +131,8 @@ public final class SidecarReader implements AutoCloseable {
             client.close();
             others.close();
             use(clients);
-            others.start();
             state.adopt(settings, sameSidecar, clocks.nanos());
+            others.start();
         });
     }
 
@@ -170,16 +172,13 @@ public final class SidecarReader implements AutoCloseable {
 
     private void run() {
         while (!closed) {
-            boolean applied = attempt();
             try {
+                boolean applied = attempt();
                 long now = clocks.nanos();
                 await(applied ? state.nextNanos(now) : now + BACKOFF_AFTER_BUG_NANOS);
                 hadBug &= !applied;
-            } catch (InterruptedException ended) {
-                // Nothing should interrupt this thread; only close() ends it.
-                journal.warn("The quota callback's reader was interrupted and continues");
-            } catch (RuntimeException | Error bug) {
-                note(bug);
+            } catch (Throwable bug) {
+                survive(bug);
             }
         }
         client.close();
@@ -196,7 +195,7 @@ public final class SidecarReader implements AutoCloseable {
             keep(state.documentToKeep(clocks.nanos()));
             ReaderState.Request request = state.nextRequest(clocks.nanos());
             if (request != null) {
-                send(request, ++requests, client, reportHeaders.get());
+                send(request, ++requests, client);
             }
             return true;
         } catch (RuntimeException | Error bug) {
@@ -208,12 +207,14 @@ public final class SidecarReader implements AutoCloseable {
 
     /** Keeps a document on another thread, since a disk may hang, unless the last one is still written. */
     private void keep(DocumentFile.Found document) {
-        if (document != null && !isKeeping.getAndSet(true)) {
+        if (document != null) {
             requester.execute(() -> {
-                try {
-                    keep.accept(document);
-                } finally {
-                    isKeeping.set(false);
+                if (!isKeeping.getAndSet(true)) {
+                    try {
+                        keep.accept(document);
+                    } finally {
+                        isKeeping.set(false);
+                    }
                 }
             });
         }
@@ -234,16 +235,30 @@ public final class SidecarReader implements AutoCloseable {
         hadBug = true;
     }
 
-    private void send(
-            ReaderState.Request request, long id, SidecarClient of, Map<String, String> headers) {
-        requester.execute(() -> {
-            Answer answer = of.requestOrFail(request.etag, request.waitS, headers);
-            inbox.add(() -> {
-                if (id == requests) {
-                    state.onAnswer(answer, clocks.nanos());
-                }
+    private void survive(Throwable bug) {
+        try {
+            TimeUnit.NANOSECONDS.sleep(BACKOFF_AFTER_BUG_NANOS);
+            note(bug);
+        } catch (Throwable again) {
+            // Without memory, not even a note can be made. An interruption does not end the thread either.
+        }
+    }
+
+    private void send(ReaderState.Request request, long id, SidecarClient of) {
+        try {
+            Map<String, String> headers = reportHeaders.get();
+            requester.execute(() -> {
+                Answer answer = of.requestOrFail(request.etag, request.waitS, headers);
+                inbox.add(() -> {
+                    if (id == requests) {
+                        state.onAnswer(answer, clocks.nanos());
+                    }
+                });
             });
-        });
+        } catch (RuntimeException | Error bug) {
+            state.onAnswer(NOT_SENT, clocks.nanos());
+            throw bug;
+        }
     }
 
     private static ThreadFactory daemons(String name) {

@@ -69,9 +69,32 @@ class ReaderStateTest {
         pass(10_000);
         state.decide(now);
         request();
-        assertEquals(50_000, msToNext());
+        assertEquals(5_000, msToNext());
         state.onAnswer(Answer.failed("no"), now);
         assertEquals(500, msToNext());
+        request();
+        pass(46_500);
+        assertEquals(3_000, msToNext());
+    }
+
+    /** A request without an answer or a failure long after its deadline is lost, and another follows. */
+    @Test
+    void asksAgainAfterALostRequest() {
+        onAnswer(modified(1.0, 60_000));
+        state.decide(now);
+        pass(10_000);
+        state.decide(now);
+        assertEquals(ReaderState.WAIT_S, request().waitS);
+        pass(14_999);
+        assertNull(state.nextRequest(now));
+        assertEquals(0, state.failures());
+        // The reader looks often enough.
+        assertTrue(msToNext() <= 5_000);
+        pass(1);
+
+        assertNull(state.nextRequest(now));
+        assertEquals(1, state.failures());
+        assertEquals(100, msToRequest());
     }
 
     /** A 304 renews the validity from its arrival on, and has the leak. */
@@ -196,6 +219,21 @@ class ReaderStateTest {
         assertEquals(Budgets.NONE, state.decide(now).budgets);
     }
 
+    /** A user is throttled while any sidecar's answer throttles it, whichever observation is younger. */
+    @Test
+    void aUserIsThrottledByAnySidecar() {
+        state.adoptOthers(1);
+        for (long age : new long[] {1_000, 50_000}) {
+            Answer own = Answer.modified(document(1.0, Map.of("ann", 0.0, "bob", 0.5), 60_000), TAG, now);
+            own.observedMsAgo = 20_000;
+            onAnswer(own);
+            Answer other = Answer.modified(document(1.0, Map.of("bob", 0.25), 60_000), TAG, now);
+            other.observedMsAgo = age;
+            state.onOther(0, other);
+            assertEquals(Map.of("ann", 0.0, "bob", 0.25), decided().users);
+        }
+    }
+
     /** Requests wait longer while no client is throttled, and not at all after a failure. */
     @Test
     void waitsByWhatIsInForce() {
@@ -219,21 +257,6 @@ class ReaderStateTest {
 
     /** There is a pause between requests, whatever the sidecar answers, and however quickly. */
     @Test
-    /** A user is throttled while any sidecar's answer throttles it, whichever observation is younger. */
-    @Test
-    void aUserIsThrottledByAnySidecar() {
-        state.adoptOthers(1);
-        for (long age : new long[] {1_000, 50_000}) {
-            Answer own = Answer.modified(document(1.0, Map.of("ann", 0.0, "bob", 0.5), 60_000), TAG, now);
-            own.observedMsAgo = 20_000;
-            onAnswer(own);
-            Answer other = Answer.modified(document(1.0, Map.of("bob", 0.25), 60_000), TAG, now);
-            other.observedMsAgo = age;
-            state.onOther(0, other);
-            assertEquals(Map.of("ann", 0.0, "bob", 0.25), decided().users);
-        }
-    }
-
     void breaksBetweenRequests() {
         request();
         state.onAnswer(modified(1.0, 60_000), now);

@@ -12,13 +12,16 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import throttlesidecar.decision.Factors;
 import throttlesidecar.decision.Factors.Source;
 import throttlesidecar.observability.Faults;
+import throttlesidecar.observability.Journal;
 import throttlesidecar.observability.Lines;
 import throttlesidecar.settings.Settings;
 import throttlesidecar.support.Clocks;
@@ -193,6 +196,66 @@ class SidecarReaderTest {
         }
     }
 
+    /** Where the heap is full, not even a note can be made; afterwards the reader goes on. */
+    @Test
+    void survivesAFullHeap() throws Exception {
+        AtomicBoolean isFull = new AtomicBoolean();
+        AtomicInteger failed = new AtomicInteger();
+        Runnable allocate = () -> {
+            if (isFull.get()) {
+                failed.incrementAndGet();
+                throw new OutOfMemoryError("Java heap space");
+            }
+        };
+        Journal journal = new Journal() {
+            @Override
+            public void info(String line) {
+                lines.info(line);
+            }
+
+            @Override
+            public void warn(String line) {
+                allocate.run();
+                lines.warn(line);
+            }
+        };
+        Consumer<Factors> apply = factors -> {
+            allocate.run();
+            applied.add(factors);
+        };
+        try (RawServer server = new RawServer((head, out) -> out.write(document("0.0", 60_000)))) {
+            follow(client(server), apply, Map::of, journal);
+            next(Source.SIDECAR);
+            isFull.set(true);
+            long before = System.nanoTime();
+            while (failed.get() < 4 && msSince(before) < 5000) {
+                Thread.sleep(10);
+            }
+            isFull.set(false);
+            applied.clear();
+
+            assertEquals(0.0, next(Source.SIDECAR).global);
+        }
+    }
+
+    /** A request whose report can't be made has failed, and the next one follows. */
+    @Test
+    void asksAgainAfterAnErrorInItsReport() throws Exception {
+        AtomicInteger reports = new AtomicInteger();
+        Supplier<Map<String, String>> report = () -> {
+            if (reports.incrementAndGet() == 1) {
+                throw new OutOfMemoryError("Java heap space");
+            }
+            return Map.of();
+        };
+        try (RawServer server = new RawServer((head, out) -> out.write(document("0.0", 60_000)))) {
+            follow(client(server), applied::add, report, lines);
+
+            assertEquals(0.0, next(Source.SIDECAR).global);
+            assertEquals(1, reader.failures());
+        }
+    }
+
     /** Changed settings are adopted even while no document can be applied. */
     @Test
     void isSwitchedOffDuringAFaultThatLasts() throws Exception {
@@ -256,19 +319,18 @@ class SidecarReaderTest {
     }
 
     private SidecarClient follow(SidecarClient client, Consumer<Factors> apply) {
+        Map<String, String> report =
+                Map.of("Throttle-Reader", "broker=1; emergency=false; throttled_clients=0");
+        return follow(client, apply, () -> report, lines);
+    }
+
+    private SidecarClient follow(
+            SidecarClient client, Consumer<Factors> apply, Supplier<Map<String, String>> report,
+            Journal journal) {
         reader =
                 new SidecarReader(
-                        settings(true),
-                        List.of(client),
-                        apply,
-                        () ->
-                                Map.of(
-                                        "Throttle-Reader",
-                                        "broker=1; emergency=false; throttled_clients=0"),
-                        Map.of(),
-                        new Faults(),
-                        Clocks.SYSTEM,
-                        lines);
+                        settings(true), List.of(client), apply, report, Map.of(), new Faults(),
+                        Clocks.SYSTEM, journal);
         reader.start();
         return client;
     }
