@@ -6,7 +6,8 @@ brokers, when it finds itself among these k, or when another sidecar follows it.
 an observer are folded in as if this sidecar had made them.
 
 A sidecar also asks all brokers itself when no observation came for two renewals. A renewal is the
-time that the observer announced for its next observation.
+time that the observer announced for its next observation. Until it knows its cluster, it asks only
+the brokers: the peers may include sidecars of another cluster.
 
 An observation that makes no sense, comes from another cluster, or is older than an hour is dropped
 and counted. Of a whole observation that is older than the last one, the readings still count: one
@@ -176,7 +177,10 @@ class Observers:
         at = self._own.followed_at
         is_followed = at is not None and now - at <= _FOLLOWED_S
         return (
-            is_followed or now > self._fresh_until or any(each.is_self for each in self._followed)
+            is_followed
+            or now > self._fresh_until
+            or self._cluster_id() is None
+            or any(each.is_self for each in self._followed)
         )
 
     @property
@@ -199,7 +203,7 @@ class Observers:
                     {
                         each.address: partial(self._follow, each)
                         for each in self._asked()
-                        if not each.is_self
+                        if not each.is_self and self._cluster_id() is not None
                     }
                 )
                 await asyncio.sleep(_LOOK_S)
@@ -309,5 +313,5 @@ class Observers:
         if sent.age_ms > _OLDEST_MS:
             return "old"
         known = self._cluster_id()
-        is_another = known is not None and cluster_id is not None and known != cluster_id
-        return "contradicting" if is_another else ""
+        is_own = known is not None and cluster_id in {known, None}
+        return "" if is_own else "contradicting"

@@ -193,14 +193,44 @@ def whole(cluster_id: str | None = "A", at: float = 5000.0) -> Observation:
 
 
 async def test_news_of_another_cluster_is_dropped() -> None:
-    """One that is not known contradicts nothing."""
+    """An observation without a cluster id contradicts nothing."""
     alone = Alone("http://b")
     alone.answer = lambda observer: page(whole("B"))
     await alone.run(1.5)
     assert ([], 1) == (alone.taken, alone.observers.dropped["contradicting"])
-    alone.cluster = None
+    alone.answer = lambda observer: page(whole(None))
     await alone.run(1.5)
     assert ["b2"] == [each.origin for each in alone.taken]
+
+
+async def test_a_sidecar_that_knows_no_cluster_follows_nobody() -> None:
+    """It asks the brokers first: the peers may include sidecars of another cluster."""
+    alone = Alone("http://b")
+    alone.cluster = None
+    alone.answer = lambda observer: page(whole("B"))
+    task = asyncio.create_task(alone.observers.run())
+    await asyncio.sleep(3.0)
+    assert ([], True) == (alone.asked, alone.observers.is_observer)
+    alone.cluster = "A"
+    await asyncio.sleep(1.9)
+    assert ([], False) == (alone.taken, alone.observers.is_observer)
+    alone.answer = lambda observer: page(whole("A"))
+    await asyncio.sleep(0.5)
+    task.cancel()
+    assert ["b2"] == [each.origin for each in alone.taken]
+
+
+async def test_an_answer_that_comes_after_the_cluster_is_forgotten_is_dropped() -> None:
+    """An operator made the sidecar forget the last broker while it waited for an observer."""
+    alone = Alone("http://b")
+
+    def answer(observer: Observer) -> bytes:
+        alone.cluster = None
+        return page(whole("B"))
+
+    alone.answer = answer
+    await alone.run(1.5)
+    assert ([], 1) == (alone.taken, alone.observers.dropped["contradicting"])
 
 
 async def test_partial_news_of_another_cluster_is_dropped() -> None:
