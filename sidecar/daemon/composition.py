@@ -339,11 +339,9 @@ async def _board(
     """Build the board with the state of an earlier run, and the writer of the state."""
     clock = machine.clock
     state = _state_file(path, factors, machine.disk)
-    restored, late = (None, None) if state is None else await remembered(state, clock.now())
-    unread = ""
-    if state is not None and late is not None:
-        unread = f"the state file {state.path} is not read yet: its disk does not answer"
-        _log.error("%s; the sidecar starts without it, and takes it over once it is read", unread)
+    restored, late, unread = None, None, ""
+    if state is not None:
+        restored, late, unread = await remembered(state, clock.now())
     board = Board(
         _factor_source(factors, settings),
         clock.now,

@@ -1,8 +1,9 @@
-"""Reads the state of an earlier run at the start, and starts without it while its disk hangs.
+"""Reads the state of an earlier run at the start, and starts without it while it can't be read.
 
-A thread reads the file. After ``DEADLINE_S`` the daemon listens and polls without the state, and
-takes it over when the disk answers (``Board.take_over``). Until then it writes no state, and gives
-readers no answer that may release what the state throttles (``Board.withheld``).
+A thread reads the file, again after ``RETRY_S`` if that fails. After ``DEADLINE_S`` the daemon
+listens and polls without the state, and takes it over once it is read (``Board.take_over``). Until
+then it writes no state, and gives readers no answer that may release what the state throttles
+(``Board.withheld``).
 
 Example: NFS hangs for a minute. The daemon listens after 3 s. All brokers are active and have
 space, so it answers 1.0. The operator's override of before applies again after the minute.
@@ -22,17 +23,21 @@ from sidecar.threads import OwnThreads
 _log = logging.getLogger(__name__)
 
 DEADLINE_S: Final = 3.0
+RETRY_S: Final = 1.0
 
 Late = Callable[[], Awaitable[PersistedState | None]]
 """Returns the state once the disk answers; None if there is none that can be used."""
 
 
-async def remembered(file: StateFile, now: float) -> tuple[PersistedState | None, Late | None]:
+async def remembered(file: StateFile, now: float) -> tuple[PersistedState | None, Late | None, str]:
     """Read the state; if that takes too long, return a function that returns it later.
 
     Args:
         file: the state file.
         now: epoch seconds, which the steady clock equals at the start.
+
+    Returns:
+        The state, that function, and why it is not read yet; None, or "", if it is read.
 
     Raises:
         SettingsError: the folder of the file does not exist.
@@ -42,10 +47,22 @@ async def remembered(file: StateFile, now: float) -> tuple[PersistedState | None
         check_state_folder(file.path)
         return file.load(now)
 
-    reading = asyncio.ensure_future(OwnThreads("state file").call(read))
+    problem = "its disk does not answer"
+
+    async def read_at_last() -> PersistedState | Damaged | None:
+        nonlocal problem
+        while True:
+            try:
+                return await OwnThreads("state file").call(read)
+            except OSError as error:
+                # The file may be whole, as after a stale handle of NFS.
+                problem = error.strerror or str(error)
+                await asyncio.sleep(RETRY_S)
+
+    reading = asyncio.ensure_future(read_at_last())
     await asyncio.wait({reading}, timeout=DEADLINE_S)
     if reading.done():
-        return _usable(reading.result()), None
+        return _usable(reading.result()), None, ""
 
     async def late() -> PersistedState | None:
         try:
@@ -54,7 +71,9 @@ async def remembered(file: StateFile, now: float) -> tuple[PersistedState | None
             _log.error("%s; the sidecar continues without it", error)
             return None
 
-    return None, late
+    unread = f"the state file {file.path} is not read yet: {problem}"
+    _log.error("%s; the sidecar starts without it, and takes it over once it is read", unread)
+    return None, late, unread
 
 
 def _usable(loaded: PersistedState | Damaged | None) -> PersistedState | None:

@@ -65,13 +65,14 @@ class StateFile:
 
         Returns:
             The stored state; None without a file; Damaged if the file can't be used.
+
+        Raises:
+            OSError: the file can't be read now. It stays, because its content may be whole.
         """
         try:
             raw = self.disk.read(self.path)
         except FileNotFoundError:
             return None
-        except OSError as error:
-            return self._set_aside(f"it can't be read: {error.strerror}")
         try:
             envelope = _Envelope.model_validate_json(raw)
             if envelope.sha256 != _checksum(envelope.state):

@@ -1,6 +1,8 @@
 """A daemon that starts on a hanging disk serves without its state, and takes it over later."""
 
+import errno
 import json
+import os
 import threading
 from pathlib import Path
 
@@ -28,6 +30,58 @@ class HangingDisk(MachineDisk):
     def read(self, path: Path) -> bytes:
         self.answers.wait(60.0)
         return super().read(path)
+
+
+class FailingDisk(MachineDisk):
+    """Fails the first reads."""
+
+    def __init__(self, failures: float) -> None:
+        self.failures = failures
+
+    def read(self, path: Path) -> bytes:
+        self.failures -= 1
+        if self.failures >= 0:
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        return super().read(path)
+
+
+async def test_a_read_that_fails_once_loses_no_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is read again, and the daemon starts with it."""
+    monkeypatch.setattr(remembered, "RETRY_S", 0.01)
+    file = StateFile(tmp_path / "state.json", load(environ=ENVIRON).settings.rules, FailingDisk(1))
+    override = Override(0.5, "of before", 1000.0, 2000.0)
+    state = PersistedState(Memory(override=override), 0.5, Source.OVERRIDE, 1000.0)
+    file.save(state, lambda steady_s: steady_s)
+    assert (state, None, "") == await remembered.remembered(file, 1000.0)
+    assert file.path.exists()
+
+
+async def test_a_file_that_can_not_be_read_is_read_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readers get no answer that might release; the file stays as it is until it can be read."""
+    monkeypatch.setattr(remembered, "DEADLINE_S", 0.2)
+    monkeypatch.setattr(remembered, "RETRY_S", 0.01)
+    path, disk = tmp_path / "state.json", FailingDisk(float("inf"))
+    environ = {"SIDECAR_STATE_FILE": str(path)}
+    machine = Machine(disk=disk)
+    now = machine.clock.now()
+    override = Override(0.5, "of before", now - 10.0, now + 3600.0)
+    state = PersistedState(Memory(override=override), 0.5, Source.OVERRIDE, now)
+    rules = load(environ={**ENVIRON, **environ}).settings.rules
+    StateFile(path, rules).save(state, lambda steady_s: steady_s)
+    written = path.read_bytes()
+    async with composed(environ, machine) as (parts, client):
+        answer = await client.get("/v1/throttle-factor")
+        assert 503 == answer.status_code
+        assert "is not read yet: Stale file handle" in answer.json()["detail"]
+        assert written == path.read_bytes()
+        generation = parts.board.snapshot.generation
+        disk.failures = 0
+        await parts.board.wait_for_change(generation, 10.0)
+        assert 0.5 == (await client.get("/v1/throttle-factor")).json()["factor"]
 
 
 async def test_a_daemon_starts_without_its_state(
