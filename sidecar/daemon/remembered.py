@@ -40,7 +40,7 @@ async def remembered(file: StateFile, now: float) -> tuple[PersistedState | None
         The state, that function, and why it is not read yet; None, or "", if it is read.
 
     Raises:
-        SettingsError: the folder of the file does not exist.
+        SettingsError: the folder of the file does not exist, or the file is none.
     """
 
     def read() -> PersistedState | Damaged | None:

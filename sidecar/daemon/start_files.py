@@ -65,10 +65,18 @@ def token_of(settings: Settings) -> str | None:
 
 
 def check_state_folder(state_file: Path) -> None:
-    """Raise SettingsError if the folder of the state file does not exist; its disk may hang."""
+    """Raise SettingsError if the state file can't be one; its disk may hang.
+
+    Its folder has to exist. A folder or a device, such as a log dir of Kafka by mistake, would
+    otherwise be renamed as a damaged state file.
+    """
     folder = state_file.parent
     if not folder.is_dir():
         raise SettingsError((f"SIDECAR_STATE_FILE: the folder {folder} does not exist: create it",))
+    if state_file.exists() and not state_file.is_file():
+        raise SettingsError(
+            (f"SIDECAR_STATE_FILE: {state_file} is a folder or a device: name a file",)
+        )
 
 
 def _state_file(settings: Settings) -> Path | None:

@@ -177,6 +177,17 @@ class TestVerdicts:
         assert 2 == result.exit_code
         assert "no answer in time" in result.stderr
 
+    @pytest.mark.parametrize("name", ["data", "/dev/null"])
+    def test_a_state_file_that_is_no_file_is_exit_code_2(
+        self, cluster: FakeCluster, tmp_path: Path, name: str
+    ) -> None:
+        """Such as Kafka's log dir by mistake, which the daemon would rename as a damaged file."""
+        (tmp_path / "data").mkdir()
+        result = check(cluster, SIDECAR_STATE_FILE=str(tmp_path / name))
+        assert 2 == result.exit_code
+        assert f"SIDECAR_STATE_FILE: {tmp_path / name} is a folder or a device" in result.stderr
+        assert [0, 0, 0] == [broker.connected for broker in cluster.brokers.values()]
+
     def test_a_disabled_sidecar_is_checked_all_the_same_if_it_can_be(
         self, cluster: FakeCluster
     ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from sidecar.control.board import PersistedState
 from sidecar.daemon import remembered
 from sidecar.daemon.machine import Machine
+from sidecar.errors import SettingsError
 from sidecar.settings import load
 from sidecar.state import StateFile
 from sidecar.state.disk import MachineDisk
@@ -82,6 +83,13 @@ async def test_a_file_that_can_not_be_read_is_read_later(
         disk.failures = 0
         await parts.board.wait_for_change(generation, 10.0)
         assert 0.5 == (await client.get("/v1/throttle-factor")).json()["factor"]
+
+
+async def test_a_daemon_refuses_a_folder_in_place_of_its_state_file(tmp_path: Path) -> None:
+    """It may be a log dir of Kafka, and is not renamed."""
+    file = StateFile(tmp_path, load(environ=ENVIRON).settings.rules)
+    with pytest.raises(SettingsError, match="is a folder or a device: name a file"):
+        await remembered.remembered(file, 1000.0)
 
 
 async def test_a_daemon_starts_without_its_state(
