@@ -33,6 +33,8 @@ class MachineDisk:
 
     def replace(self, path: Path, content: bytes) -> None:
         """See ``Disk``."""
+        # The path may be a link to another disk, which a restart reads.
+        path = Path(os.path.realpath(path))
         # Always the same name, so the next write overwrites a file that a crash left.
         beside = path.with_name(f".{path.name}.new")
         handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)

@@ -10,6 +10,7 @@ Example: ``{"version": 1, "sha256": "9f86...", "state": {"limit": {"type": "..."
 
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -97,9 +98,11 @@ class StateFile:
         _write(self.disk, self.path, record.model_dump(mode="json", exclude_defaults=True))
 
     def _set_aside(self, problem: str) -> Damaged:
-        aside = self.path.with_name(f"{self.path.name}.damaged")
+        # A link stays, so that the next state is written where the link leads.
+        path = Path(os.path.realpath(self.path))
+        aside = path.with_name(f"{path.name}.damaged")
         try:
-            self.disk.rename(self.path, aside)
+            self.disk.rename(path, aside)
         except OSError as error:
             message = f"it can't be set aside: {error.strerror}"
         else:

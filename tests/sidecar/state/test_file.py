@@ -159,6 +159,20 @@ class TestSaving:
         assert before == file.path.read_bytes()
         assert [file.path] == list(file.path.parent.iterdir())
 
+    def test_a_link_stays_and_its_target_is_replaced(self, file: StateFile, tmp_path: Path) -> None:
+        """As of a file on a persistent volume: a restart in a new container reads that file."""
+        (tmp_path / "volume").mkdir()
+        target = tmp_path / "volume" / "kept.json"
+        file.path.symlink_to(target)
+        file.save(something(), unmoved)
+        assert file.path.is_symlink()
+        assert something() == StateFile(target, RULES).load(NOW)
+        target.write_bytes(b"torn")
+        loaded = file.load(NOW)
+        assert isinstance(loaded, Damaged)
+        assert f"it was set aside as {target}.damaged" in loaded.problem
+        assert file.path.is_symlink()
+
     def test_what_a_crash_left_beside_it_is_not_read(self, file: StateFile) -> None:
         """Kill -9 comes between write and rename: the old file is the state, and the rest goes."""
         file.save(something(), unmoved)
