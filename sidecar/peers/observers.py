@@ -56,6 +56,11 @@ _SPACING_S: Final = 0.05
 _UNHELD_S: Final = 1.0
 """The same after an answer that came at once and without an observation. An observer holds 1,000
 requests, and answers further followers so."""
+_SELF_S: Final = 30.0
+"""The time between two requests to a name that leads to this sidecar, whose address may change."""
+_MIXED_S: Final = 600.0
+"""How long after a name led to this sidecar and to another one it does not make this one the first.
+A Service with a cluster IP leads to each in turn, and several sidecars would act."""
 _FOLLOWED_S: Final = 2 * _WAIT_S + 5.0
 """A sidecar that was followed so recently is an observer: a follower asks again within the wait."""
 _GRACE_S: Final = 5.0
@@ -78,14 +83,17 @@ class Observer:
         is_self: whether this sidecar itself answers there.
         failure: why its last request failed; None when it succeeded.
         retry_at: when it may be asked again after a failure, steady seconds.
+        mixed_until: until when the name counts as leading to several sidecars, steady seconds.
     """
 
     address: Address
     is_self: bool = False
     failure: str | None = None
     retry_at: float = 0.0
+    mixed_until: float = -math.inf
     after: int | None = field(default=None, repr=False)
     origin: str = field(default="", repr=False)
+    is_mixed: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +194,7 @@ class Observers:
     @property
     def is_first(self) -> bool:
         """Whether this sidecar is the first that answers; False while it does not know."""
-        return bool(self._followed) and self._followed[0].is_self
+        return any(each.is_self and self._clock() > each.mixed_until for each in self._followed[:1])
 
     async def run(self) -> None:
         """Follow observers, until cancelled."""
@@ -203,7 +211,7 @@ class Observers:
                     {
                         each.address: partial(self._follow, each)
                         for each in self._asked()
-                        if not each.is_self and self._cluster_id() is not None
+                        if self._cluster_id() is not None
                     }
                 )
                 await asyncio.sleep(_LOOK_S)
@@ -235,14 +243,16 @@ class Observers:
         return self._firsts[left_out]
 
     async def _follow(self, observer: Observer) -> None:
-        """Ask one sidecar repeatedly, until it fails or turns out to be this sidecar."""
-        while not observer.is_self:
+        """Ask one sidecar repeatedly, until it fails."""
+        while True:
             failure, spacing_s = None, _SPACING_S
             asked_at = self._clock()
             try:
                 page = await self._ask(observer)
                 self._read(observer, page, asked_at)
-                if not page.observations and page.held_ms < 1000 * _UNHELD_S:
+                if observer.is_self:
+                    spacing_s = _SELF_S
+                elif not page.observations and page.held_ms < 1000 * _UNHELD_S:
                     spacing_s = _UNHELD_S
             except (OSError, HttpError, ValueError, RecursionError) as error:
                 self.dropped["malformed"] += isinstance(error, msgspec.DecodeError)
@@ -279,9 +289,19 @@ class Observers:
     def _read(self, observer: Observer, page: ObservationPage, asked_at: float) -> None:
         now = self._clock()
         made_at = min(now, asked_at + page.held_ms / 1000)
-        observer.origin, observer.after = page.origin, page.next
-        if page.origin == self._own.start_id:
-            observer.is_self = True
+        is_self = page.origin == self._own.start_id
+        if observer.origin and is_self != observer.is_self:
+            if is_self and now <= observer.mixed_until and not observer.is_mixed:
+                observer.is_mixed = True
+                _log.warning(
+                    "%s leads to several sidecars in turn, so this sidecar does not act as the"
+                    " first of its peers: name each sidecar, or a headless Service, in"
+                    " SIDECAR_PEERS",
+                    observer.address,
+                )
+            observer.mixed_until = now + _MIXED_S
+        observer.is_self, observer.origin, observer.after = is_self, page.origin, page.next
+        if is_self:
             return
         for each in page.observations:
             if why := self._unusable(each, page.cluster_id):

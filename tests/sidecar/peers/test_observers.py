@@ -336,6 +336,39 @@ async def test_a_name_with_several_addresses_is_several_sidecars() -> None:
     assert alone.observers.is_observer
 
 
+async def test_a_name_that_leads_to_another_sidecar_again_is_not_this_one() -> None:
+    """Its old address was this sidecar's for a moment. From then on, the name is asked again."""
+    alone = Alone("http://b")
+    alone.answer = lambda observer: page(origin="own")
+    task = asyncio.create_task(alone.observers.run())
+    await asyncio.sleep(2.0)
+    assert alone.observers.is_first
+    alone.answer = lambda observer: page(whole(), origin="b2")
+    await asyncio.sleep(35.0)
+    assert (False, True) == (alone.observers.is_first, bool(alone.taken))
+    task.cancel()
+
+
+async def test_a_name_that_leads_to_several_sidecars_in_turn_makes_none_the_first(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As of a Service with a cluster IP: each sidecar would think that it acts alone."""
+    alone = Alone("http://b")
+    origins = iter(["own", "b2", "own", "own", "b2", "own", "own", "own", "own"])
+    alone.answer = lambda observer: page(origin=next(origins, "own"))
+    task = asyncio.create_task(alone.observers.run())
+    await asyncio.sleep(40.0)
+    firsts = set()
+    for _ in range(600):
+        await asyncio.sleep(1.0)
+        firsts.add(alone.observers.is_first)
+    assert {False} == firsts
+    assert 1 == caplog.text.count("http://b leads to several sidecars in turn")
+    await asyncio.sleep(300.0)
+    task.cancel()
+    assert alone.observers.is_first, "the name was mended, and the sidecar was not restarted"
+
+
 async def test_names_are_looked_up_twice_a_minute() -> None:
     """Not at each look."""
     alone = Alone("http://sidecars", addresses=["10.0.0.1", "10.0.0.2"])
