@@ -38,7 +38,7 @@ from sidecar.kafka.client.failures import (
 )
 from sidecar.kafka.client.hidden_sasl import HiddenSaslAuthenticate
 from sidecar.kafka.client.messages import AdminRequest
-from sidecar.kafka.client.oauth_tokens import TokenLogin
+from sidecar.kafka.client.oauth_tokens import SharedTokens, TokenLogin
 from sidecar.kafka.client.security import Security
 from sidecar.settings import HostPort
 
@@ -132,8 +132,11 @@ class GuardedConnection(AIOKafkaConnection):
             if self._security_protocol.startswith("SASL_"):
                 await self._do_sasl_handshake()
         except BaseException as error:
-            if self.security.kerberos is not None and isinstance(error, SaslAuthenticationFailed):
-                self.security.kerberos.refused()
+            if isinstance(error, SaslAuthenticationFailed):
+                if self.security.kerberos is not None:
+                    self.security.kerberos.refused()
+                if isinstance(self.security.tokens, SharedTokens):
+                    self.security.tokens.refused()
             self.close()
             raise
         return reader, writer

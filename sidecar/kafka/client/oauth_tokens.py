@@ -4,7 +4,8 @@
 
 All connections use one token until a fifth of its life is left. Connections that need a token at
 the same time share one request. If the request fails, all calls get that failure for a second, so
-that a broken endpoint does not get a request for each broker. The secret is only in the request's
+that a broken endpoint does not get a request for each broker. A token that a broker refuses is
+replaced at the next login, after a second at the earliest. The secret is only in the request's
 header, as in the Java client. In place of the secret, a request may have a signed assertion from a
 file (RFC 7523, section 2.2; KIP-1258). A file with an assertion, or with the token itself, is read
 each time, because somebody else renews it, such as Kubernetes.
@@ -19,7 +20,7 @@ import re
 import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -75,6 +76,7 @@ class SharedTokens(AbstractTokenProvider, ABC):
         self._clock = clock
         self._lock = asyncio.Lock()
         self._token: Token | None = None
+        self._requested_at = 0.0
         self._failure: TokenError | None = None
         self._failure_stands_until = 0.0
 
@@ -92,12 +94,22 @@ class SharedTokens(AbstractTokenProvider, ABC):
                 raise TokenError(str(self._failure)) from self._failure
             try:
                 self._token = await self._request()
+                self._requested_at = self._clock()
             except TokenError as error:
                 self._failure = error
                 self._failure_stands_until = self._clock() + FAILURE_STANDS_S
                 raise
             self._failure = None
             return self._token.value
+
+    def refused(self) -> None:
+        """Request a new token for the next login, if this one is older than a second.
+
+        A broker refuses a token before its end if the endpoint's key or the client was replaced.
+        """
+        if self._token is not None:
+            until = min(self._token.usable_until, self._requested_at + FAILURE_STANDS_S)
+            self._token = replace(self._token, usable_until=until)
 
     @abstractmethod
     async def _request(self) -> Token:

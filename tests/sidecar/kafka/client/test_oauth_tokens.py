@@ -11,9 +11,12 @@ import pytest
 import trustme
 from pydantic import SecretStr
 
+from sidecar.kafka import KafkaVolumeSource
 from sidecar.kafka.client.failures import TokenError
 from sidecar.kafka.client.oauth_tokens import ClientCredentials, TokenFile
-from tests.sidecar.kafka.servers import Clock, hang, server_context
+from sidecar.volumes import Observation, Reading
+from tests.sidecar.kafka.servers import Clock, admin, bootstrap, hang, server_context
+from tests.support.fake_broker import FakeCluster
 from tests.support.raw_server import Handler, raw_server
 from tests.support.virtual_time import VIRTUAL_TIME
 
@@ -160,6 +163,45 @@ async def test_many_connections_ask_once(clock: Clock) -> None:
     async with credentials(endpoint, clock) as tokens:
         assert {"abc"} == set(await asyncio.gather(*(tokens.token() for _ in range(1000))))
     assert len(endpoint.requests) == 1
+
+
+async def test_a_token_that_a_broker_refuses_is_not_sent_again(clock: Clock) -> None:
+    """The endpoint signs with a new key; a token for a day is replaced at the next login."""
+    endpoint = Endpoint(token("old", 86_400), token("new", 86_400))
+    cluster = FakeCluster(users={"x": "old"}).add(2)
+    async with cluster, raw_server(endpoint.handle) as address:
+        settings = admin(
+            bootstrap(cluster),
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism="OAUTHBEARER",
+            sasl_oauthbearer_token_endpoint_url=f"http://{address}/",
+            sasl_oauthbearer_client_credentials_client_id="sidecar",
+            sasl_oauthbearer_client_credentials_client_secret=SecretStr(SECRET),
+        )
+        async with KafkaVolumeSource(settings, clock=clock) as source:
+            await source.observe(None, 3.0)
+            cluster.users = {"x": "new"}
+            for broker in cluster.brokers.values():
+                broker.drop()
+            clock.now += 60.0
+            await source.observe(None, 3.0)
+            clock.now += 60.0
+            observed = await source.observe(None, 3.0)
+    assert isinstance(observed, Observation)
+    assert [Reading, Reading] == [type(each) for each in observed.answers.values()]
+    assert [] == endpoint.answers
+
+
+async def test_refused_tokens_are_requested_once_a_second_at_most(clock: Clock) -> None:
+    """Each broker may refuse them, also the new one, as a client that has no rights."""
+    endpoint = Endpoint(token("a"), token("b"), token("c"))
+    async with credentials(endpoint, clock) as tokens:
+        tokens.refused()
+        assert "a" == await tokens.token()
+        for later_s, expected in ((0.5, "a"), (1.0, "b"), (0.5, "b"), (1.0, "c")):
+            clock.now += later_s
+            tokens.refused()
+            assert expected == await tokens.token()
 
 
 async def test_a_failure_stands_for_a_second(clock: Clock) -> None:
