@@ -120,8 +120,8 @@ def parse_address(text: str) -> Address:
     try:
         parts = urlsplit(text if "://" in text else f"http://{text}")
         host, port = parts.hostname, parts.port
-    except ValueError as error:
-        raise ValueError(f"not host:port or a URL: {error}") from None
+    except ValueError:
+        raise ValueError("not host:port or a URL: its host or port is not valid") from None
     if parts.scheme not in {"http", "https"} or not host or parts.query or parts.fragment:
         raise ValueError(f"{text!r} is not host:port or an http(s) URL")
     if not text.isascii() or not text.isprintable() or " " in text:

@@ -72,4 +72,10 @@ def check_url(text: str) -> str:
             "must not contain a user or password, which have their own settings; an @ of the path"
             " is written %40"
         )
+    host = re.split(r"[/?#]", text.partition("://")[2])[0]
+    has_port = re.search(r":[^\]]*$", host)
+    try:
+        parse_address(host if has_port else f"{host}:80", lowest_port=1)
+    except ValueError:
+        raise ValueError("has a host or port that is not valid") from None
     return text

@@ -85,13 +85,13 @@ class Addresses:
 
 
 async def _by_resolver(url: str) -> list[str]:
-    parts = urlsplit(url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
     try:
+        parts = urlsplit(url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
         async with asyncio.timeout(_DEADLINE_S):
             found = await asyncio.get_running_loop().getaddrinfo(parts.hostname or "", port)
     except (OSError, TimeoutError, ValueError):
-        # ValueError: the name has an invalid label.
+        # ValueError: the name has an invalid label, or the port is none.
         return []
     ips: dict[int, set[str]] = {socket.AF_INET: set(), socket.AF_INET6: set()}
     for family, *_, address in found:

@@ -174,12 +174,7 @@ def url(raw: object) -> str:
 
 def secret_url(raw: object) -> SecretStr:
     """Read an http or https URL that no message shows."""
-    address = check_url(secret(raw).get_secret_value())
-    try:
-        _ = urlsplit(address).port
-    except ValueError:
-        raise ValueError("has a host or port that is not valid") from None
-    return SecretStr(address)
+    return SecretStr(check_url(secret(raw).get_secret_value()))
 
 
 def token_url(raw: object) -> str:

@@ -39,9 +39,10 @@ async def test_a_name_that_cannot_be_looked_up_is_where_it_was() -> None:
 
 async def test_a_name_is_looked_up_by_the_machine() -> None:
     """One that is none has no address."""
-    addresses = Addresses(["http://127.0.0.1:1", f"http://{'x' * 70}.kafka"], lambda: 0.0)
+    urls = ["http://127.0.0.1:1", f"http://{'x' * 70}.kafka", "http://b1:70700", "http://[::1"]
+    addresses = Addresses(urls, lambda: 0.0)
     await addresses.look_up()
-    assert [None, None] == [each.ip for each in addresses.known]
+    assert [None] * 4 == [each.ip for each in addresses.known]
 
 
 @pytest.mark.parametrize(

@@ -224,6 +224,26 @@ def test_a_user_in_an_address_is_refused() -> None:
     assert convert.url("https://idp/token?for=me@example.org")
 
 
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "http://b1:70700",
+        "http://b1:abc",
+        "http://b1:0",
+        "http://[::1",
+        "http://b1:7070:7071",
+        "http://:7070",
+        "http://me:hunter2/x@wiki/",
+    ],
+)
+def test_a_host_or_port_that_is_not_valid_is_refused(raw: str) -> None:
+    """In a list of addresses too. It may be a password with a slash, so it is not repeated."""
+    for read in (convert.url, convert.urls, convert.secret_url):
+        with pytest.raises(ValueError, match="has a host or port that is not valid") as refusal:
+            read(raw)
+        assert "hunter2" not in str(refusal.value)
+
+
 def test_a_long_value_is_cut() -> None:
     """A message stays one readable line."""
     assert 80 == len(convert.shown("x" * 1000))
