@@ -23,6 +23,7 @@ from usage_pipeline.ingest.paths import (
     WILDCARDS,
     LogFile,
     RequestLogsError,
+    broker_and_place,
     broker_of,
     patterns_of,
 )
@@ -37,7 +38,8 @@ _TASKS_PER_CORE: Final = 4
 _OLDEST: Final = "366d"
 """The largest difference in age to the newest file. Spark ignores older files, and keeps a list of
 the others in memory."""
-_NUMBERED: Final = re.compile(r"\.log\.\d{1,4}(\.gz)?$")
+_NUMBERED: Final = re.compile(r"[./-]\d{1,4}(\.log)?(\.(gz|zst|bz2))?$")
+_DATED: Final = re.compile(r"(19|20)\d\d[-_./]?\d\d")
 _SCHEMA: Final = "path string, modificationTime timestamp, length bigint, content binary"
 """The schema of Spark's source; the content is not read if no query uses it."""
 
@@ -98,21 +100,25 @@ def is_of_stream(path: str, patterns: Iterable[re.Pattern[str]], cluster: str | 
 
     Raises:
         ClusterError: the path names a cluster, and the stream has no name.
-        RequestLogsError: the next file will get the same name, so Spark would not read it.
+        RequestLogsError: the next file will get the same name, so Spark would not read it, or the
+            path does not name its broker.
     """
-    if _NUMBERED.search(path):
-        raise RequestLogsError(
-            f"{path} has a name that rotation gives to each file in turn, but a stream reads each"
-            " name only once: let log4j name files by their date, as Kafka's own configuration"
-            " does, or send the lines to a topic"
-        )
     of_path = cluster_of(path, patterns)
     if of_path is not None and cluster is None:
         raise ClusterError(
             f"{path} belongs to the cluster {of_path}, and a stream reads one cluster: name it with"
             " --cluster-id"
         )
-    return of_path in {None, cluster}
+    if of_path not in {None, cluster}:
+        return False
+    _, place = broker_and_place(path, patterns)
+    if _NUMBERED.search(path, place) and not _DATED.search(path, place):
+        raise RequestLogsError(
+            f"{path} has a name that rotation gives to each file in turn, but a stream reads each"
+            " name only once: let log4j name files by their date, as Kafka's own configuration"
+            " does, or send the lines to a topic"
+        )
+    return True
 
 
 def _plain(uri: str) -> str:

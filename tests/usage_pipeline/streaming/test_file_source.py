@@ -20,14 +20,16 @@ PUT_BACK = datetime(2026, 10, 25, 1, tzinfo=UTC)
 """When Berlin's clock is, from 03:00 to 02:00."""
 
 
-@pytest.mark.parametrize("end", [".1", ".12.gz"])
+@pytest.mark.parametrize("end", [".1", ".12.gz", "-1.log", ".1.log", ".log.1.zst", "-2.log.gz"])
 def test_a_name_that_is_used_again_is_refused(end: str) -> None:
     """Spark reads a name only once, so it would leave out every later file with that name."""
     with pytest.raises(RequestLogsError, match="name files by their date"):
         is_of_stream(f"/logs/broker-3/kafka-request.log{end}", DEFAULT_PATTERNS, None)
 
 
-@pytest.mark.parametrize("end", [".2026-11-20-10", ".2026-11-20-10.gz", ".20261120", ""])
+@pytest.mark.parametrize(
+    "end", [".2026-11-20-10", ".2026-11-20-10.gz", ".20261120", "", "-2026-11-20-1.log.gz"]
+)
 def test_a_name_with_a_date_is_not(end: str) -> None:
     """Kafka's log4j configurations append the hour to the name."""
     assert is_of_stream(f"/logs/broker-3/kafka-request.log{end}", DEFAULT_PATTERNS, None)
