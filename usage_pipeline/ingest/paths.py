@@ -27,8 +27,10 @@ NAMED: Final = r"(?:broker|kafka|node|controller)(?:[-_]?|(?:_id)?=)"
 
 DEFAULT_PATTERNS: Final = (
     # This does not match the version in kafka_2.13-4.3.1 or kafka-3.9.1, nor the container in
-    # broker-3_kafka_kafka-9f8e0a.log.
-    re.compile(NAMED + r"(?P<broker>\d+)(?![0-9A-Za-z]|\.\d{1,2}(?!\d))"),
+    # broker-3_kafka_kafka-9f8e0a.log, nor the date in kafka-2026-11-20.log.
+    re.compile(
+        NAMED + r"(?!(?:19|20)\d\d([-_.]?)\d\d\1\d\d)(?P<broker>\d+)(?![0-9A-Za-z]|\.\d{1,2}(?!\d))"
+    ),
     # A folder of digits, but no year or date, nor one of several such folders, as in 2026/03/04.
     re.compile(r"(?:^/?|(?:^|/)[^/]*[^\d/][^/]*/)(?!(?:19|20)\d\d/)(?P<broker>\d{1,6})/(?!\d+/)"),
 )
@@ -150,7 +152,9 @@ def named_by(path: str, patterns: Iterable[re.Pattern[str]] = DEFAULT_PATTERNS) 
 def _match_of(path: str, patterns: Iterable[re.Pattern[str]]) -> re.Match[str]:
     for pattern in patterns:
         matches = list(pattern.finditer(path))
-        if matches and int(matches[-1]["broker"]) <= _LARGEST_ID:
+        id_ = matches[-1]["broker"] if matches else None
+        # A caller's group may match no digits, or nothing.
+        if id_ is not None and id_.isdecimal() and int(id_) <= _LARGEST_ID:
             return matches[-1]
     raise RequestLogsError(
         f"{path}: the path does not name the broker; give a pattern with a group"

@@ -10,6 +10,7 @@ that match the glob. ``paths`` finds the broker of each file.
 import errno
 import gzip
 import os
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -38,6 +39,7 @@ from usage_pipeline.tables.schemas import UNNAMED
 
 _SIZE_BYTES: Final = 4
 """The end of a gzip file, which has the uncompressed size (RFC 1952)."""
+_CONTROLLER: Final = re.compile(r"controller[^/\d]*\d+$")
 
 
 def log_files(
@@ -92,23 +94,33 @@ def log_files(
     if not files:
         others = ", ".join(sorted(filter(None, named)))
         raise ClusterError(f"{address}: the paths name the clusters {others}, and not {cluster}")
-    if cluster is None:
-        _refuse_alike(files, below)
+    _refuse_alike(files, below, is_one_cluster=cluster is not None)
     return tuple(files)
 
 
-def _refuse_alike(files: Iterable[LogFile], below: Iterable[str]) -> None:
+def _refuse_alike(files: Iterable[LogFile], below: Iterable[str], *, is_one_cluster: bool) -> None:
     """Refuse paths that may be of two clusters, such as a/broker-3/x.log and b/broker-3/x.log.
 
-    Folders for days look the same; then ``--cluster-id`` says that there is only one cluster.
+    Folders for days look the same; then ``--cluster-id`` says that there is only one cluster. A
+    broker and a controller never have the same id, even if kafka-0 and kraftcontroller-0 say so.
 
     Args:
         files: the files of all brokers.
         below: for each file, the rest of the path after the broker's id.
+        is_one_cluster: whether the caller has named the cluster.
     """
     seen: dict[tuple[int, str], str] = {}
+    roles: dict[tuple[str, int], tuple[bool, str]] = {}
     for file, rest in zip(files, below, strict=True):
-        if file.cluster == UNNAMED:
+        role = _CONTROLLER.search(file.path.removesuffix(rest)) is not None, file.path
+        other = roles.setdefault((file.cluster, file.broker), role)
+        if other[0] != role[0]:
+            raise ClusterError(
+                f"{other[1]} and {file.path} name a broker and a controller with the same id,"
+                f" {file.broker}. Name the controllers' folders by their node.id, or read the"
+                " brokers' logs alone, --request-logs '/logs/kafka-*'"
+            )
+        if file.cluster == UNNAMED and not is_one_cluster:
             before = seen.setdefault((file.broker, rest), file.path)
             if before != file.path:
                 raise ClusterError(

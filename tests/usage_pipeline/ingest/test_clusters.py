@@ -61,6 +61,18 @@ def test_brokers_of_one_id_are_not_taken_for_one(tmp_path: Path) -> None:
     assert {f"{each}/broker-3/x.log": each for each in "ab"}.items() < named.items()
 
 
+@pytest.mark.parametrize("cluster", [None, "eu"])
+def test_a_broker_and_a_controller_of_one_id_are_not_taken_for_one(
+    tmp_path: Path, cluster: str | None
+) -> None:
+    """A pod's number is not its node.id: kraftcontroller-0 is node 9990."""
+    put(tmp_path, "kafka-0/x.log.1", "kafka-1/x.log", "kraftcontroller-2/x.log")
+    assert 3 == len(found(tmp_path, cluster))
+    put(tmp_path, "kraftcontroller-0/x.log")
+    with pytest.raises(ClusterError, match="name a broker and a controller with the same id, 0"):
+        found(tmp_path, cluster)
+
+
 def test_folders_below_a_brokers_are_its_own(tmp_path: Path) -> None:
     """Days, hours: the files of one broker, whatever they are called."""
     put(tmp_path, "broker-3/2026-11-20/x.log", "broker-3/2026-11-21/x.log", "broker-3/x.log")

@@ -23,6 +23,11 @@ from usage_pipeline.ingest.paths import RequestLogsError, Zones, broker_of, name
         ("1001/kafka-request.log", 1001),
         ("/var/log/containers/my-cluster-broker-3_kafka_kafka-9f8e7d6c5b4a.log", 3),
         ("/logs/broker-3/2026/03/04/05/kafka-request.log", 3),
+        ("/logs/broker-3/kafka-2026-11-20.log", 3),
+        ("/logs/broker-3/kafka-20261120.log", 3),
+        ("/logs/broker-3/kafka_2026_11_20_10.log.gz", 3),
+        ("/logs/3/kafka-2026-11-20.log", 3),
+        ("/logs/kafka-2026/x.log", 2026),
     ],
 )
 def test_whose_a_file_is(path: str, expected: int) -> None:
@@ -55,12 +60,20 @@ def test_what_names_a_broker(path: str, pattern: str | None, expected: str) -> N
         "/logs/2026/kafka-request.log",
         "/logs/20260304/kafka-request.log",
         "/var/log/containers/kafka-9f8e7d6c5b4a.log",
+        "/logs/kafka-2026-11-20.log",
     ],
 )
 def test_a_path_without_a_broker_is_refused(path: str) -> None:
     """The message asks for a pattern."""
     with pytest.raises(RequestLogsError, match=r"give a pattern .*\(\?P<broker>"):
         broker_of(path)
+
+
+@pytest.mark.parametrize("pattern", [r"/(?P<broker>[\w-]+)/x", r"/logs/(?:n(?P<broker>\d+))?"])
+def test_a_pattern_whose_group_is_no_number_is_refused(pattern: str) -> None:
+    """The group matches text, or nothing."""
+    with pytest.raises(RequestLogsError, match="does not name the broker"):
+        broker_of("/logs/broker-3/x", patterns_of(pattern))
 
 
 def test_zones() -> None:
