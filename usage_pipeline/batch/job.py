@@ -155,8 +155,9 @@ def _run_stages(
                 runs.remove(cluster_run)
                 left_out[cluster_run.store.cluster] = str(error)
     for cluster_run in runs:
-        if not cluster_run.options.allow_fewer:
-            cluster_run.store.refuse_fewer(cluster_run.replaces)
+        options = cluster_run.options
+        if not options.allow_fewer:
+            cluster_run.store.refuse_fewer(cluster_run.replaces, options.since, options.until)
     return left_out
 
 

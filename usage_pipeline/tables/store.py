@@ -9,7 +9,7 @@ Example: the tables have 19 and 20 November. A run of the 20th reads the committ
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Final
@@ -129,22 +129,39 @@ class Store:
         """Return the tables that this run has written."""
         return tuple(self._new)
 
-    def refuse_fewer(self, table: Table) -> None:
-        """Check that no day of a table loses rows.
+    def refuse_fewer(
+        self, table: Table, since: datetime | None = None, until: datetime | None = None
+    ) -> None:
+        """Check that no broker loses rows of a day of a table.
+
+        Args:
+            table: the table.
+            since: the first time that the run read, UTC; None for no bound.
+            until: the exclusive end of what it read, UTC; None for no bound.
 
         Raises:
-            FewerRowsError: a day would lose rows.
+            FewerRowsError: a broker's day would lose rows.
         """
         if table not in self._new:
             return
         self._kept_files(table)
-        replaced = self._new[table].days
-        before = _by_day(table, self._kept[table], replaced)
-        after = _by_day(table, self._new[table].files, replaced)
+        before = self._by_broker(table, self._kept[table])
+        after = self._by_broker(table, self._new[table].files)
         lost = [
-            f"{day} has {count:,} rows and would have {after.get(day, 0):,}"
-            for day, count in sorted(before.items())
-            if after.get(day, 0) < count
+            f"broker {broker} of {day} has {count:,} rows and would have {after[day, broker]:,}"
+            for (day, broker), count in sorted(before.items())
+            if after[day, broker] < count
+        ]
+        # More rows on one side of a bound must not conceal the lost ones on the other side.
+        cut = {bound.date() for bound in (since, until) if bound} & self._new[table].days
+        lost += [
+            f"{day} has rows outside --since and --until"
+            for day in sorted(cut)
+            if any(
+                self._is_outside(table, file, since, until)
+                for file in self._kept[table]
+                if day_of(table, file) == day
+            )
         ]
         if lost:
             whose = "" if self.cluster == UNNAMED else f"{self.cluster}: "
@@ -180,6 +197,33 @@ class Store:
         self._remove(self._superseded)
         for table, new in self._new.items():
             self._remove(f"{table.name}/{file.path}" for file in new.files)
+
+    def _by_broker(self, table: Table, files: Iterable[Written]) -> Counter[tuple[date, int]]:
+        """Return the number of rows of each broker on the days that the run replaces."""
+        rows: Counter[tuple[date, int]] = Counter()
+        for file in files:
+            day = day_of(table, file)
+            if day is None or day not in self._new[table].days:
+                continue
+            if "broker" in table.folders:
+                rows[day, int(file.values[table.folders.index("broker")])] += file.rows
+                continue
+            for group in TableFile(self.before.folder, table, file).groups():
+                for batch in group.batches(_ROWS, ["broker"]):
+                    for counted in batch["broker"].value_counts().to_pylist():
+                        rows[day, counted["values"]] += counted["counts"]
+        return rows
+
+    def _is_outside(
+        self, table: Table, file: Written, since: datetime | None, until: datetime | None
+    ) -> bool:
+        """Whether a file has rows that a run with these bounds does not read."""
+        column = "log_ts" if "log_ts" in table.names else "window_start"
+        for group in TableFile(self.before.folder, table, file).groups():
+            times = group.statistics(column)
+            if times is None or (since and times.min < since) or (until and times.max >= until):
+                return True
+        return False
 
     def _remove(self, paths: Iterable[str]) -> None:
         for path in paths:
@@ -232,12 +276,3 @@ def rows_of(spark: "SparkSession", table: Table, files: Sequence[TableFile]) -> 
                 yield from group.batches(_ROWS, names)
 
     return read_by_workers(spark, files, read, table.schema, 1)
-
-
-def _by_day(table: Table, files: Iterable[Written], days: set[date]) -> Mapping[date, int]:
-    rows: Counter[date] = Counter()
-    for file in files:
-        day = day_of(table, file)
-        if day is not None and day in days:
-            rows[day] += file.rows
-    return rows

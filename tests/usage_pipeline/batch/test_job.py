@@ -218,6 +218,31 @@ def test_what_fails_leaves_the_last_good_tables(spark: SparkSession, tmp_path: P
     assert 1 == len(stored(spark, out, SILVER_REQUEST))
 
 
+@pytest.mark.parametrize("stages", [STAGES, [Stage.USAGE]], ids=["silver", "usage of logs"])
+def test_more_rows_of_one_part_of_a_day_do_not_conceal_lost_ones(
+    spark: SparkSession, tmp_path: Path, stages: Sequence[Stage]
+) -> None:
+    """Another broker's evening, or the same broker's, has more requests than were lost."""
+    logs, out = tmp_path / "logs", tmp_path / "tables"
+    morning = metadata("2026-11-20 09:00:00,100")
+    evening = [metadata(f"2026-11-20 20:00:0{second},100") for second in range(9)]
+    log(logs / "noon", 1, morning)
+    log(logs / "noon", 2, morning)
+    made(spark, out, logs / "noon", stages)
+    before = {table: stored(spark, out, table) for table in (SILVER_REQUEST, GOLD_USAGE_1S)}
+
+    log(logs / "one", 1, morning, *evening)
+    with pytest.raises(FewerRowsError, match="broker 2 of 2026-11-20 has . rows and would have 0"):
+        made(spark, out, logs / "one", stages)
+    log(logs / "all", 1, morning, *evening)
+    log(logs / "all", 2, morning, *evening)
+    with pytest.raises(FewerRowsError, match="2026-11-20 has rows outside --since"):
+        made(spark, out, logs / "all", stages, since=datetime(2026, 11, 20, 12, tzinfo=UTC))
+    assert before == {table: stored(spark, out, table) for table in before}
+    made(spark, out, logs / "all", stages, since=datetime(2026, 11, 20, 8, tzinfo=UTC))
+    assert len(before[GOLD_USAGE_1S]) < len(stored(spark, out, GOLD_USAGE_1S))
+
+
 def test_only_what_is_asked_for_is_read(spark: SparkSession, tmp_path: Path) -> None:
     """The time decides; the volume history has its own days. The outcome names replayed tenants."""
     logs, out, history = tmp_path / "logs", tmp_path / "tables", tmp_path / "history"
