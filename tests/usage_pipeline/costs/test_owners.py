@@ -46,6 +46,8 @@ def test_what_no_rule_matches_is_nobodys(tmp_path: Path) -> None:
         ("[a]\nuser = []", "a.user is not a key here; use users, client_ids, topics"),
         ('[a]\nusers = "alice"', "a.users must be a list of names"),
         ("[a]\nusers = [1]", "a.users must be a list of names"),
+        ('[a]\ntopics = ["eu-*-orders"]', 'a.topics: "eu-*-orders" has a * before its end'),
+        ('[a]\ntopics = ["*.orders*"]', 'a.topics: "*.orders*" has a * before its end'),
         (
             '[a]\nusers = ["x*"]\n[b]\nusers = ["x*"]',
             'b.users: "x*" belongs to a too; remove one',
