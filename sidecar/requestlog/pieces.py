@@ -20,6 +20,11 @@ _DOCKER: Final = b'{"log":"'
 _STREAM: Final = b'","stream":"'
 
 
+def is_of_container(line: bytes) -> bool:
+    """Whether a container runtime wrote a line, so that the log may have pieces."""
+    return line.startswith(_DOCKER) or _CRI.match(line) is not None
+
+
 class Pieces:
     """The lines that were begun in one log."""
 

@@ -4,6 +4,7 @@ Example: a file of 150 MB has 3 parts of at most 64 MiB. With two cores, 96 file
 by 8 tasks of 12 files each.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from sidecar.requestlog.layout import Layout
+from sidecar.requestlog.pieces import is_of_container
 from usage_pipeline.ingest.lines import Unread, blocks, parts, unpacked_blocks
 from usage_pipeline.ingest.log_clock import Doubled, ahead_ms, doubled
-from usage_pipeline.ingest.paths import LogFile
+from usage_pipeline.ingest.paths import LogFile, RequestLogsError
 from usage_pipeline.ingest.records import ROWS, Parsed, parse_block, rejected_rows
 from usage_pipeline.ingest.second_pass import SecondPass, second_pass, times_of, times_of_packed
 from usage_pipeline.ingest.stored_logs import open_log
@@ -26,6 +28,10 @@ SPLIT_BYTES: Final = 1 << 26
 TASK_BYTES: Final = 1 << 30
 """The most bytes that a task reads, plus half a part. Lines of one hour become files of 80 MB."""
 _TASKS_OF_A_CORE: Final = 4
+_LINE_START: Final = 128
+"""Bytes that show what a file is."""
+_COMPRESSED: Final = re.compile(rb"\x1f\x8b|\x28\xb5\x2f\xfd|\xfd7zXZ|BZh\d1AY")
+"""The first bytes of gzip, zstd, xz and bzip2."""
 _UNPACKED_TIMES: Final = 16
 """How much larger a gzip file is when uncompressed."""
 
@@ -45,12 +51,30 @@ class Part:
 
 
 def parts_of(files: Iterable[LogFile], split_bytes: int) -> list[Part]:
-    """Return all parts of some files. A gzip file is one part."""
+    """Return all parts of some files. A gzip file is one part, and so is a container's log."""
     return [
         Part(file, start, end)
         for file in files
-        for start, end in ([(0, file.size)] if file.packed else parts(file.size, split_bytes))
+        for start, end in (
+            [(0, file.size)]
+            if file.packed or _has_pieces(file, split_bytes)
+            else parts(file.size, split_bytes)
+        )
     ]
+
+
+def _has_pieces(file: LogFile, split_bytes: int) -> bool:
+    """Whether a file has several parts, and long lines in pieces, which a part must not separate.
+
+    Kubernetes rotates a container's log at 10 MiB, so hardly any is longer than a part.
+    """
+    if file.size <= split_bytes:
+        return False
+    try:
+        with open_log(file) as opened:
+            return is_of_container(opened.read(_LINE_START))
+    except OSError:
+        return False  # The worker that reads the file reports it.
 
 
 def parse_part(part: Part, schema: pa.Schema = ROWS) -> Iterator[Parsed]:
@@ -58,6 +82,7 @@ def parse_part(part: Part, schema: pa.Schema = ROWS) -> Iterator[Parsed]:
 
     Raises:
         OSError: the file can't be read.
+        RequestLogsError: it is compressed, although its name says that it is not.
     """
     file = part.file
     zone = ZoneInfo(file.zone)
@@ -75,6 +100,12 @@ def parse_part(part: Part, schema: pa.Schema = ROWS) -> Iterator[Parsed]:
 
     layout = Layout(file.layout)
     with open_log(file) as opened:
+        if not file.packed and _COMPRESSED.match(opened.read(_LINE_START)):
+            raise RequestLogsError(
+                f"{file.path} is compressed, and not named .gz: rename it if it is a gzip file,"
+                " otherwise uncompress it"
+            )
+        opened.seek(0)
         pieces = unpacked_blocks(opened) if file.packed else blocks(opened, part.start, part.end)
         for piece in pieces:
             if isinstance(piece, Unread):

@@ -29,8 +29,14 @@ class RequestLogs:
     def files(self, cluster: str | None = None) -> tuple[LogFile, ...]:
         """Return the current files, of one cluster or of all. They stay readable after a rename.
 
+        A log on this machine that has several names, such as a link or a copy, is one file.
+
         Raises:
             SidecarError: as ``stored_logs.log_files`` does.
         """
-        files = log_files(self.path, self.zones, self.broker_pattern, cluster)
-        return tuple(replace(identified(file), layout=self.layout) for file in files)
+        files: dict[object, LogFile] = {}
+        for listed in log_files(self.path, self.zones, self.broker_pattern, cluster):
+            file = replace(identified(listed), layout=self.layout)
+            content = file.head and (file.cluster, file.broker, file.head, file.size)
+            files.setdefault(content or file.path, file)
+        return tuple(files.values())

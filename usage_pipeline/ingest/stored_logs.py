@@ -148,10 +148,13 @@ def identified(file: LogFile) -> LogFile:
     """Identify a log by its beginning, to read it later.
 
     Raises:
-        RequestLogsError: since the listing, its name has been given to another file.
+        RequestLogsError: since the listing, its name has been given to another file, or it may not
+            be read.
     """
     if "://" in file.path:
         return file
+    if Path(file.path).exists() and not os.access(file.path, os.R_OK):
+        raise RequestLogsError(f"{file.path}: this user may not read it; change its permissions")
     beginning = _beginning(Path(file.path))
     if beginning is not None and beginning[0] < file.size:
         raise RequestLogsError(f"{file.path} was rotated while files were listed: run it again")

@@ -1,13 +1,21 @@
 """The files of a path: found, and opened."""
 
 import gzip
+import json
+import os
+import shutil
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from tests.usage_pipeline.logs import lines, write
+from tests.usage_pipeline.parsed_logs import parsed
 from usage_pipeline.ingest.paths import LogFile, RequestLogsError, Zones
+from usage_pipeline.ingest.request_logs import RequestLogs
 from usage_pipeline.ingest.stored_logs import identified, log_files, open_log
 from usage_pipeline.runtime.filesystems import open_input
 
@@ -126,6 +134,57 @@ def test_a_log_that_is_rotated_before_it_is_read(tmp_path: Path) -> None:
     with (folder / "a.log.1").open("a") as grown:
         grown.write(" and more")
     assert ["1/a.log and more", "1/a.log.1"] == texts(found)
+
+
+def test_a_log_under_two_names_is_read_once(tmp_path: Path) -> None:
+    """A link to the newest file, and a copy; another broker's log is another one."""
+    log = write(tmp_path, 1, "2026-11-20-10", lines(20))
+    (log.parent / "latest").symlink_to(log.name)
+    shutil.copy(log, log.parent / "saved.log")
+    other = write(tmp_path, 2, "2026-11-20-10", lines(20))
+    logs = RequestLogs(str(tmp_path))
+    assert [str(log), str(other)] == [file.path for file in logs.files()]
+    assert {1: 20, 2: 20} == Counter(parsed(logs)[0]["broker"].to_pylist())
+
+
+@pytest.mark.parametrize("container", ["CRI", "Docker"])
+def test_a_long_line_in_pieces_is_in_one_part(tmp_path: Path, container: str) -> None:
+    """A container's runtime cuts it after 16 KiB, and no part may begin between its pieces."""
+    text = b""
+    for whole in lines(20).splitlines(keepends=True):
+        for begin in range(0, len(whole), 100):
+            piece = whole[begin : begin + 100]
+            if container == "CRI":
+                tag = b"F" if piece.endswith(b"\n") else b"P"
+                stamp = b"2026-11-20T10:00:00.000000000Z stdout %b " % tag
+                text += stamp + piece.rstrip(b"\n") + b"\n"
+            else:
+                entry = {"log": piece.decode(), "stream": "stdout", "time": "2026-11-20T10:00:00Z"}
+                text += json.dumps(entry, separators=(",", ":")).encode() + b"\n"
+    write(tmp_path, 1, "0", text)
+    rows, rejected = parsed(RequestLogs(str(tmp_path), split_bytes=500))
+    assert 20 == rows.num_rows
+    assert {"a piece of a long line, read with its last piece"} == set(
+        rejected["reason"].to_pylist()
+    )
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd"])
+def test_a_compressed_log_without_the_name_of_one_is_refused(tmp_path: Path, codec: str) -> None:
+    """Read as text, it would have no request, and nobody would notice."""
+    write(tmp_path, 1, "2026-11-20-10.z", pa.compress(lines(99), codec, asbytes=True))
+    with pytest.raises(RequestLogsError, match=r"-10\.z is compressed, and not named \.gz"):
+        parsed(RequestLogs(str(tmp_path)))
+
+
+def test_a_log_that_may_not_be_read_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the failure would look as if the tables could not be written."""
+    put(tmp_path, "1/a.log")
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may read everything
+    with pytest.raises(RequestLogsError, match=r"1/a\.log: this user may not read it"):
+        RequestLogs(str(tmp_path)).files()
 
 
 @pytest.mark.parametrize("now", ["cut", "packed", "gone", "renamed", "written anew"])
