@@ -35,6 +35,7 @@ from usage_pipeline.runtime.addresses import address_of
 _R = TypeVar("_R")
 
 _DAY_S: Final = 86_400.0
+_MOST_DAYS: Final = 36_500
 _FLOORS: Final = ", ".join(f"{name}={least:g}" for name, least in FLOORS.items())
 
 
@@ -90,6 +91,12 @@ def _keep(_: click.Context, __: click.Parameter, seconds: float | None) -> float
     if seconds is not None and seconds % _DAY_S:
         raise click.BadParameter("tables have whole days; use a number of days, such as P90D")
     return seconds
+
+
+def _retained(_: click.Context, __: click.Parameter, days: float) -> float:
+    if not days <= _MOST_DAYS:  # Also if it is not a number.
+        raise click.BadParameter(f"use a number of days up to {_MOST_DAYS:,}")
+    return days
 
 
 NEW_FILE: Final = _NewFile()
@@ -233,6 +240,7 @@ RETAINED_DAYS: Final = shown(
     click.FloatRange(0),
     7.0,
     "Days before a replaced file is removed, so that readers can finish.",
+    callback=_retained,
 )
 
 

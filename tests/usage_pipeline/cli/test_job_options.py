@@ -25,6 +25,14 @@ def test_a_layout_that_can_not_be_used_is_refused(command: str) -> None:
     assert "'--layout': %highlight can't be used here" in done.output
 
 
+@pytest.mark.parametrize("days", ["1e12", "inf", "nan", "-1"])
+def test_days_to_retain_files_are_a_number_of_this_century(days: str) -> None:
+    """Anything else is refused before Spark starts, without a traceback."""
+    options = ["--out", "tables", "--volumes", "history", "--retained-days", days]
+    done = CliRunner().invoke(group, ["pipeline", "silver", *options])
+    assert (2, True) == (done.exit_code, "'--retained-days'" in done.output), done.output
+
+
 @pytest.mark.parametrize(
     ("value", "words"),
     [
