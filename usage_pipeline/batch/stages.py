@@ -217,15 +217,19 @@ def _billed_days(run: Run, billing: Billing) -> Sequence[date]:
     """Return the days with usage or a snapshot; with bills, all days of their months until today.
 
     A bill covers all days of its month, so days without usage have a part of it too. ``since`` and
-    ``until`` limit the days of both.
+    ``until`` limit the days of both. Without ``since``, the first day with usage does: the usage of
+    earlier days may have been dropped (``keeping``), and their costs must stay as they are.
     """
     since, until, today = run.options.since, run.options.until, run.options.now.date()
-    days = asked_days(sorted({*run.store.days_of(GOLD_USAGE_1S), *billing.snapshots}), since, until)
+    used = run.store.days_of(GOLD_USAGE_1S)
+    if since is None and used:
+        since = datetime.combine(used[0], datetime.min.time(), UTC)
+    days = asked_days(sorted({*used, *billing.snapshots}), since, until)
     if not days or not billing.rates.bills:
         return days
     newest = newest_day(days, today)
     end = newest.replace(day=monthrange(newest.year, newest.month)[1])
-    first = days[0].replace(day=1) if since is None else since.date()
+    first = days[0] if since is None else since.date()
     last = end if until is None else (until - timedelta(microseconds=1)).date()
     last = min(last, max(newest, today))
     return [first + timedelta(days=after) for after in range((last - first).days + 1)]

@@ -15,6 +15,8 @@ from usage_pipeline.costs.cost_table import Billing
 from usage_pipeline.costs.log_dirs import Snapshot
 from usage_pipeline.costs.owners import NOBODY, USER, Owners, Rule
 from usage_pipeline.costs.rates import Kind, Rates
+from usage_pipeline.tables.commits import Change, begin, commit, recovered
+from usage_pipeline.tables.folder import Folder
 from usage_pipeline.tables.schemas import GOLD_COST, GOLD_USAGE_1S
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -46,12 +48,14 @@ def charged(
     bills: dict[str, Decimal],
     kind: Kind = Kind.PRODUCED,
     now: datetime = NOW,
+    *,
+    snapshots: dict[date, Snapshot] | None = None,
     **options: datetime | None,
 ) -> Outcome:
     billing = Billing(
         Rates("EUR", {kind: Decimal("0.10")}, bills),
         OWNERS,
-        {date(2026, 12, 9): Snapshot({}, True)},
+        snapshots or {date(2026, 12, 9): Snapshot({}, True)},
     )
     asked = Options(now, billing=billing, **options)  # type: ignore[arg-type]  # times alone
     return run(spark, str(out), Inputs(), asked, stages=[Stage.COSTS])
@@ -85,11 +89,11 @@ def test_a_bill_covers_the_days_without_usage(spark: SparkSession, tmp_path: Pat
 
 
 def test_without_a_range_a_month_adds_up_to_its_bill(spark: SparkSession, tmp_path: Path) -> None:
-    """Days without usage belong to nobody, also those before the first usage and after the last.
+    """Days without usage belong to nobody, also those after the last usage.
 
     Days to come are not billed yet, although there is a snapshot of one.
     """
-    used(tmp_path, 3, 5)
+    used(tmp_path, 1, 5)
     bills = {"2026-11": Decimal("300.03")}
     later = datetime(2026, 12, 2, tzinfo=UTC)
     for until in (datetime(2026, 12, 1, tzinfo=UTC), None):
@@ -98,6 +102,23 @@ def test_without_a_range_a_month_adds_up_to_its_bill(spark: SparkSession, tmp_pa
         assert bills["2026-11"] == sum(cost.cost for cost in outcome.costs if cost.cost is not None)
     outcome = charged(spark, tmp_path, bills, since=datetime(2026, 11, 2, tzinfo=UTC))
     assert (date(2026, 11, 2), NOW.date()) == (outcome.days[0], outcome.days[-1])
+
+
+@pytest.mark.parametrize("bills", [{"2026-11": Decimal("300.00")}, {}])
+def test_days_whose_usage_is_no_longer_kept_are_not_charged_again(
+    spark: SparkSession, tmp_path: Path, bills: dict[str, Decimal]
+) -> None:
+    """Their costs stay as they were, although there is a snapshot of them, unless asked for."""
+    used(tmp_path, 2, 3)
+    snapshots = {date(2026, 11, day): Snapshot({}, True) for day in (1, 2)}
+    charged(spark, tmp_path, bills, snapshots=snapshots)
+    before = costs(tmp_path)
+    folder, _ = recovered(Folder.parse(str(tmp_path)))
+    begin(folder)
+    commit(folder, [Change(GOLD_USAGE_1S.name, [], ["2026-11-02"])], "a test", NOW)
+    outcome = charged(spark, tmp_path, bills, snapshots=snapshots)
+    assert date(2026, 11, 3) == outcome.days[0]
+    assert before == costs(tmp_path)
 
 
 def test_prices_make_the_bill_of_the_days_with_usage(spark: SparkSession, tmp_path: Path) -> None:
