@@ -29,6 +29,7 @@ from pyspark.sql import functions as sql
 
 from sidecar.errors import SidecarError
 from usage_pipeline.ingest.clusters import ClusterError, cluster_name, cluster_of
+from usage_pipeline.ingest.lines import Block, Unread, unpacked_blocks
 from usage_pipeline.ingest.stored_logs import files_of
 from usage_pipeline.runtime.addresses import address_of
 from usage_pipeline.runtime.by_workers import Batches, by_workers
@@ -62,9 +63,10 @@ _READINGS: Final = (
 )
 """The readings of a line; one without values if the line can't be read."""
 LINES: Final = "lines that are cut off or have another form"
+_DAMAGED: Final = "damaged file "
 READINGS: Final = "readings without broker, log dir or available bytes between 0 and the total"
 _FAULT: Final = (
-    f"CASE WHEN NOT is_read THEN '{LINES}' WHEN broker IS NOT NULL AND log_dir IS NOT NULL"
+    "CASE WHEN NOT is_read THEN unread WHEN broker IS NOT NULL AND log_dir IS NOT NULL"
     " AND (offline OR total_bytes >= 0 AND available_bytes BETWEEN 0 AND total_bytes)"
     f" THEN NULL ELSE '{READINGS}' END"
 )
@@ -82,7 +84,7 @@ class History:
         readings: the columns of SILVER_VOLUME, ``cluster_id`` and ``fault``, persisted by Spark.
         clusters: cluster names by ``cluster_id``, which may be null; other lines are left out.
         days: by cluster, the days with readings.
-        faults: the number of LINES and of READINGS that can't be used.
+        faults: the number of LINES and of READINGS that can't be used, and damaged files by name.
     """
 
     readings: DataFrame
@@ -165,7 +167,9 @@ def history_lines(spark: SparkSession, path: str, cluster: str | None = None) ->
         NoHistoryError: there are no files.
     """
     options = address_of(path).options
-    named = ((file, cluster_of(file)) for file in sorted(files_of(path)))
+    # A sidecar packs a file under the name .tmp.
+    whole = (file for file in sorted(files_of(path)) if not file.endswith(".tmp"))
+    named = ((file, cluster_of(file)) for file in whole)
     files = [(file, name) for file, name in named if cluster is None or name in (None, cluster)]
     if not files:
         raise NoHistoryError(f"{path}: there is no volume history; name its folder")
@@ -175,17 +179,34 @@ def history_lines(spark: SparkSession, path: str, cluster: str | None = None) ->
     def read(_: int, some: Sequence[tuple[str, str | None]]) -> Batches:
         for name, of_path in some:
             # One file at a time: an hour's history, a few megabytes.
-            with open_input(name, options) as opened:
-                content = (
-                    pa.CompressedInputStream(opened, "gzip") if name.endswith(".gz") else opened
-                )
-                lines = content.read().decode(errors="replace").splitlines()
+            lines = _lines_of(name, options)
             clusters = pa.repeat(pa.scalar(of_path, pa.string()), len(lines))
             yield pa.RecordBatch.from_arrays(
                 [clusters, pa.array(lines, pa.string())], ["cluster", "value"]
             )
 
     return by_workers(spark, tasks, read, "cluster string, value string")
+
+
+def _lines_of(name: str, options: str) -> list[str]:
+    """Return the lines of a file, and one about damage; none if it was removed since the listing.
+
+    A sidecar may have packed the file since then.
+    """
+    for path in (name, f"{name}.gz"):
+        try:
+            with open_input(path, options) as opened:
+                if not path.endswith(".gz"):
+                    return opened.read().decode(errors="replace").splitlines()
+                read = list(unpacked_blocks(opened))
+        except FileNotFoundError:
+            continue
+        except PermissionError as error:
+            raise NoHistoryError(f"{path}: this user may not read it") from error
+        text = b"".join(block.data for block in read if isinstance(block, Block))
+        damage = [f"{_DAMAGED}{path} ({each.reason})" for each in read if isinstance(each, Unread)]
+        return [*text.decode(errors="replace").splitlines(), *damage]
+    return []
 
 
 def one_per_slot(readings: DataFrame) -> DataFrame:
@@ -212,8 +233,9 @@ def _readings(lines: DataFrame) -> DataFrame:
         .withColumn("observed_ts", sql.expr("TRY_CAST(line.time AS timestamp)"))
         .withColumn("cluster_id", sql.coalesce("cluster", "line.cluster_id"))
         .withColumn("dt", sql.to_date("observed_ts"))
+        .withColumn("unread", sql.expr(f"if(startswith(value, '{_DAMAGED}'), value, '{LINES}')"))
         .withColumn("is_read", sql.expr("line._corrupt_record IS NULL AND dt IS NOT NULL"))
-        .selectExpr("cluster_id", "dt", "observed_ts", "is_read", f"inline({_READINGS})")
+        .selectExpr("cluster_id", "dt", "observed_ts", "is_read", "unread", f"inline({_READINGS})")
         .withColumn("fault", sql.expr(_FAULT))
-        .drop("is_read")
+        .drop("is_read", "unread")
     )

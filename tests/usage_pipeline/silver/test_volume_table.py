@@ -1,5 +1,6 @@
 """The volume history as a table: one row for a volume and a time, from what sidecars write."""
 
+import gzip
 import json
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -12,6 +13,7 @@ from sidecar.history import Folder
 from sidecar.history.volume_line import to_line
 from sidecar.volumes import Observation, OfflineLogDir, Reading, Volume
 from usage_pipeline.ingest.clusters import ClusterError
+from usage_pipeline.silver import volume_table
 from usage_pipeline.silver.volume_table import (
     LINES,
     READINGS,
@@ -105,6 +107,25 @@ def test_torn_strange_and_repeated_lines(spark: SparkSession, tmp_path: Path) ->
     (tmp_path / "h.jsonl").write_text("\n".join([*strange[1:], *torn]))
     with pytest.raises(NoHistoryError, match=f"only 4 {LINES}, 2 {READINGS}"):
         volume_history(spark, str(tmp_path))
+
+
+def test_files_that_a_sidecar_packs_or_that_are_cut(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What can be read is read, a cut file is named, and one packed since the listing is found."""
+    text = "".join(f"{line(60 * minute)}\n" for minute in range(50)).encode()
+    packed = gzip.compress(text)
+    (tmp_path / "a.jsonl.gz").write_bytes(packed)
+    (tmp_path / "b.jsonl.gz.tmp").write_bytes(packed[:100])
+    listed = {str(tmp_path / name): None for name in ("a.jsonl", "b.jsonl.gz.tmp", "gone.jsonl")}
+    with monkeypatch.context() as patch:
+        patch.setattr(volume_table, "files_of", lambda _: listed)
+        assert 50 == len(rows(spark, tmp_path))
+        assert {} == volume_history(spark, str(tmp_path)).faults
+    (tmp_path / "a.jsonl.gz").write_bytes(packed[:-20])
+    found = volume_history(spark, str(tmp_path))
+    assert 40 < found.readings_of(UNNAMED).count() <= 50
+    assert 1 == found.faults[f"damaged file {tmp_path}/a.jsonl.gz (the gzip file ends early)"]
 
 
 @pytest.mark.parametrize(
