@@ -102,8 +102,8 @@ def parse_part(part: Part, schema: pa.Schema = ROWS) -> Iterator[Parsed]:
     with open_log(file) as opened:
         if not file.packed and _COMPRESSED.match(opened.read(_LINE_START)):
             raise RequestLogsError(
-                f"{file.path} is compressed, and not named .gz: rename it if it is a gzip file,"
-                " otherwise uncompress it"
+                f"{file.path} is compressed, and not named .gz: rename a gzip file, uncompress"
+                " another one, or leave it out of --request-logs"
             )
         opened.seek(0)
         pieces = unpacked_blocks(opened) if file.packed else blocks(opened, part.start, part.end)
