@@ -218,10 +218,18 @@ def test_a_user_in_an_address_is_refused() -> None:
     """It would be a secret in plain sight, and the message doesn't repeat it."""
     with pytest.raises(ValueError, match="must not contain a user or password") as refusal:
         convert.url("https://me:hunter2@idp/token")
-    with pytest.raises(ValueError, match="must not contain a user or password"):
-        convert.url("https://me:hunter/2@idp/token")
     assert "hunter2" not in str(refusal.value)
+    for read in (convert.url, convert.urls, convert.secret_url):
+        with pytest.raises(ValueError, match="must not contain a user or password") as refusal:
+            read("https://me:1/hunter2@idp/token")
+        assert "hunter2" not in str(refusal.value)
     assert convert.url("https://idp/token?for=me@example.org")
+
+
+def test_a_path_may_have_an_at_sign() -> None:
+    """Such as the URL of a channel of Microsoft Teams."""
+    url = "https://example.webhook.office.com/webhookb2/1@2/IncomingWebhook/3/4"
+    assert url == convert.secret_url(url).get_secret_value()
 
 
 @pytest.mark.parametrize(
@@ -233,15 +241,13 @@ def test_a_user_in_an_address_is_refused() -> None:
         "http://[::1",
         "http://b1:7070:7071",
         "http://:7070",
-        "http://me:hunter2/x@wiki/",
     ],
 )
 def test_a_host_or_port_that_is_not_valid_is_refused(raw: str) -> None:
-    """In a list of addresses too. It may be a password with a slash, so it is not repeated."""
+    """In a list of addresses too. It may be part of a password, so it is not repeated."""
     for read in (convert.url, convert.urls, convert.secret_url):
-        with pytest.raises(ValueError, match="has a host or port that is not valid") as refusal:
+        with pytest.raises(ValueError, match="^has a host or port that is not valid$"):
             read(raw)
-        assert "hunter2" not in str(refusal.value)
 
 
 def test_a_long_value_is_cut() -> None:
