@@ -24,6 +24,7 @@ from usage_pipeline.batch.logs_stage import usage_of_logs
 from usage_pipeline.batch.run import InputsError, Run, time_of
 from usage_pipeline.batch.silver_stage import changes, silver, valid
 from usage_pipeline.costs.cost_table import Billing, costs
+from usage_pipeline.costs.rates import Kind
 from usage_pipeline.forecast.forecast_table import disk_forecast
 from usage_pipeline.recommend.recommendation_table import gold_recommendation
 from usage_pipeline.replay.entities import by_default, configured_kinds, entities_in_words
@@ -217,22 +218,32 @@ def _billed_days(run: Run, billing: Billing) -> Sequence[date]:
     """Return the days with usage or a snapshot; with bills, all days of their months until today.
 
     A bill covers all days of its month, so days without usage have a part of it too. ``since`` and
-    ``until`` limit the days of both. Without ``since``, the first day with usage does: the usage of
-    earlier days may have been dropped (``keeping``), and their costs must stay as they are.
+    ``until`` limit the days of both. Without ``since``, days whose usage was dropped (``keeping``)
+    after they were charged are left as they are.
     """
     since, until, today = run.options.since, run.options.until, run.options.now.date()
+    days = asked_days(sorted({*run.store.days_of(GOLD_USAGE_1S), *billing.snapshots}), since, until)
+    if days and billing.rates.bills:
+        newest = newest_day(days, today)
+        end = newest.replace(day=monthrange(newest.year, newest.month)[1])
+        first = days[0].replace(day=1) if since is None else since.date()
+        last = end if until is None else (until - timedelta(microseconds=1)).date()
+        last = min(last, max(newest, today))
+        days = [first + timedelta(days=after) for after in range((last - first).days + 1)]
+    kept = _charged_before(run) if since is None else frozenset[date]()
+    return [day for day in days if day not in kept]
+
+
+def _charged_before(run: Run) -> frozenset[date]:
+    """Return the days that were charged for usage that the tables no longer have."""
     used = run.store.days_of(GOLD_USAGE_1S)
-    if since is None and used:
-        since = datetime.combine(used[0], datetime.min.time(), UTC)
-    days = asked_days(sorted({*used, *billing.snapshots}), since, until)
-    if not days or not billing.rates.bills:
-        return days
-    newest = newest_day(days, today)
-    end = newest.replace(day=monthrange(newest.year, newest.month)[1])
-    first = days[0] if since is None else since.date()
-    last = end if until is None else (until - timedelta(microseconds=1)).date()
-    last = min(last, max(newest, today))
-    return [first + timedelta(days=after) for after in range((last - first).days + 1)]
+    earlier = [day for day in run.store.days_of(GOLD_COST) if used and day < used[0]]
+    if not earlier:
+        return frozenset()
+    of_usage = sql.col("kind").isin(Kind.PRODUCED, Kind.FETCHED, Kind.REQUEST_TIME)
+    seen = run.store.read(GOLD_COST, earlier).where(of_usage & sql.col("quantity").isNotNull())
+    rows = seen.select("dt").distinct().collect()
+    return frozenset(row.dt for row in rows)
 
 
 STAGES: Final[Mapping[Stage, Callable[[Run], None]]] = {

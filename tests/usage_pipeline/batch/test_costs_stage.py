@@ -89,11 +89,11 @@ def test_a_bill_covers_the_days_without_usage(spark: SparkSession, tmp_path: Pat
 
 
 def test_without_a_range_a_month_adds_up_to_its_bill(spark: SparkSession, tmp_path: Path) -> None:
-    """Days without usage belong to nobody, also those after the last usage.
+    """Days without usage belong to nobody, also those before the first usage and after the last.
 
     Days to come are not billed yet, although there is a snapshot of one.
     """
-    used(tmp_path, 1, 5)
+    used(tmp_path, 3, 5)
     bills = {"2026-11": Decimal("300.03")}
     later = datetime(2026, 12, 2, tzinfo=UTC)
     for until in (datetime(2026, 12, 1, tzinfo=UTC), None):
@@ -117,7 +117,7 @@ def test_days_whose_usage_is_no_longer_kept_are_not_charged_again(
     begin(folder)
     commit(folder, [Change(GOLD_USAGE_1S.name, [], ["2026-11-02"])], "a test", NOW)
     outcome = charged(spark, tmp_path, bills, snapshots=snapshots)
-    assert date(2026, 11, 3) == outcome.days[0]
+    assert date(2026, 11, 2) not in outcome.days
     assert before == costs(tmp_path)
 
 
