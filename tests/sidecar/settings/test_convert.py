@@ -246,7 +246,7 @@ def test_a_path_may_have_an_at_sign() -> None:
 def test_a_host_or_port_that_is_not_valid_is_refused(raw: str) -> None:
     """In a list of addresses too. It may be part of a password, so it is not repeated."""
     for read in (convert.url, convert.urls, convert.secret_url):
-        with pytest.raises(ValueError, match="^has a host or port that is not valid$"):
+        with pytest.raises(ValueError, match=r"^has a host or port that is not valid$"):
             read(raw)
 
 
