@@ -222,7 +222,9 @@ def _billed_days(run: Run, billing: Billing) -> Sequence[date]:
     after they were charged are left as they are.
     """
     since, until, today = run.options.since, run.options.until, run.options.now.date()
-    days = asked_days(sorted({*run.store.days_of(GOLD_USAGE_1S), *billing.snapshots}), since, until)
+    days: Sequence[date] = asked_days(
+        sorted({*run.store.days_of(GOLD_USAGE_1S), *billing.snapshots}), since, until
+    )
     if days and billing.rates.bills:
         newest = newest_day(days, today)
         end = newest.replace(day=monthrange(newest.year, newest.month)[1])
