@@ -122,7 +122,7 @@ class Changes:
 
     def operation(self, request: Request, what: str, reason: str = "") -> Operation:
         """Describe a change with the user and the address of its request."""
-        user = request.headers.get(self.user_header, "").strip() if self.user_header else ""
+        user = request.headers.get(self.user_header, "") if self.user_header else ""
         with contextlib.suppress(UnicodeDecodeError):
             # Starlette reads headers as Latin-1, but proxies send UTF-8.
             user = user.encode("latin-1").decode()

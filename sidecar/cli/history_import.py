@@ -129,8 +129,10 @@ def _fetch(url: str, token_file: Path | None) -> tuple[str, bytes]:
         raise SidecarError("a URL with a user or a password; a token comes from --token-file")
     try:
         parts = urlsplit(url)
-    except ValueError as error:
-        raise SidecarError(f"--prometheus: not a URL: {error}") from error
+        _ = parts.port
+    except ValueError:
+        # The exception may repeat a part of a password, which is taken for a port.
+        raise SidecarError("--prometheus: not a URL: its host or port is not valid") from None
     address = f"{parts.scheme}://{parts.netloc}{parts.path}"
     headers = {"Accept": "application/json"}
     if token_file is not None:

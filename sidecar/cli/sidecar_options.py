@@ -118,7 +118,9 @@ def sidecars_of(settings: "Settings", sidecars: tuple[Address, ...]) -> tuple[Ad
     The environment alone is not enough, because the settings may be in a file.
     """
     context = click.get_current_context()
-    if context.get_parameter_source("sidecars") is not ParameterSource.DEFAULT:
+    is_given = context.get_parameter_source("sidecars") is not ParameterSource.DEFAULT
+    # With port 0, the sidecar has taken any free one.
+    if is_given or not settings.http_listen.port:
         return sidecars
     key, certificate = settings.http_ssl_key_file, settings.http_ssl_certificate_file
     listen = {"SIDECAR_HTTP_LISTEN": str(settings.http_listen), CERTIFICATE: str(certificate or "")}

@@ -3,7 +3,7 @@
 A thread reads the file, again after ``RETRY_S`` if that fails. After ``DEADLINE_S`` the daemon
 listens and polls without the state, and takes it over once it is read (``Board.take_over``). Until
 then it writes no state, and gives readers no answer that may release what the state throttles
-(``Board.withheld``).
+(``Board.withheld``). A file that can't be read for the validity is set aside like a damaged one.
 
 Example: NFS hangs for a minute. The daemon listens after 3 s. All brokers are active and have
 space, so it answers 1.0. The operator's override of before applies again after the minute.
@@ -48,6 +48,8 @@ async def remembered(file: StateFile, now: float) -> tuple[PersistedState | None
         return file.load(now)
 
     problem = "its disk does not answer"
+    loop = asyncio.get_running_loop()
+    give_up_at = loop.time() + file.rules.validity_s
 
     async def read_at_last() -> PersistedState | Damaged | None:
         nonlocal problem
@@ -57,6 +59,8 @@ async def remembered(file: StateFile, now: float) -> tuple[PersistedState | None
             except OSError as error:
                 # The file may be whole, as after a stale handle of NFS.
                 problem = error.strerror or str(error)
+                if loop.time() > give_up_at:
+                    return file.set_aside(f"it can't be read: {problem}")
                 await asyncio.sleep(RETRY_S)
 
     reading = asyncio.ensure_future(read_at_last())

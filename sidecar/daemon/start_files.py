@@ -4,6 +4,7 @@ Example: a missing token file stops ``run`` and ``check`` with the same line, be
 contacted.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,7 +74,8 @@ def check_state_folder(state_file: Path) -> None:
     folder = state_file.parent
     if not folder.is_dir():
         raise SettingsError((f"SIDECAR_STATE_FILE: the folder {folder} does not exist: create it",))
-    if state_file.exists() and not state_file.is_file():
+    # Unlike Path.exists, os.access returns False if the folder may not be entered.
+    if os.access(state_file, os.F_OK) and not state_file.is_file():
         raise SettingsError(
             (f"SIDECAR_STATE_FILE: {state_file} is a folder or a device: name a file",)
         )

@@ -66,15 +66,14 @@ def check_url(text: str) -> str:
     """
     if not re.fullmatch(r"https?://[^\s/?#]+(?:[/?#]\S*)?", text):
         raise ValueError("is not an address that starts with http:// or https://")
-    address = re.split(r"[?#]", text.partition("://")[2])[0]
-    host, _, path = address.partition("/")
-    # A password with a slash looks like a port and a path. A path alone may have an @.
-    if "@" in host or (":" in host and "@" in path):
+    host = re.split(r"[/?#]", text.partition("://")[2])[0]
+    has_port = re.search(r":[^\]]*$", host)
+    # A password with one of these three looks like a port and a path. A path alone may have an @.
+    if "@" in (text if has_port else host):
         raise ValueError(
             "must not contain a user or password, which have their own settings; after a port, an @"
-            " of the path is written %40"
+            " is written %40"
         )
-    has_port = re.search(r":[^\]]*$", host)
     try:
         parse_address(host if has_port else f"{host}:80", lowest_port=1)
     except ValueError:

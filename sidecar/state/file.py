@@ -77,11 +77,11 @@ class StateFile:
         try:
             envelope = _Envelope.model_validate_json(raw)
             if envelope.sha256 != _checksum(envelope.state):
-                return self._set_aside("its checksum does not match")
+                return self.set_aside("its checksum does not match")
             form = StateRecord.model_validate(envelope.state)
             return from_record(form, self.rules, now)
         except ValidationError as error:
-            return self._set_aside(problem_of(error))
+            return self.set_aside(problem_of(error))
 
     def save(self, kept: PersistedState, wall: Callable[[float], float]) -> None:
         """Replace the file.
@@ -97,7 +97,8 @@ class StateFile:
         # An earlier version refuses unknown keys. Without a stop line, it can read this file too.
         _write(self.disk, self.path, record.model_dump(mode="json", exclude_defaults=True))
 
-    def _set_aside(self, problem: str) -> Damaged:
+    def set_aside(self, problem: str) -> Damaged:
+        """Rename the file, which can't be used."""
         # A link stays, so that the next state is written where the link leads.
         path = Path(os.path.realpath(self.path))
         aside = path.with_name(f"{path.name}.damaged")

@@ -5,11 +5,11 @@ took and the current one. So a receiver that hangs costs no memory, and gets the
 answers. After a message there is a pause, in which further changes are only counted.
 
 A message that is not taken is sent again after 1 s, 2 s, 4 s, up to five minutes. After 20
-attempts, about an hour, it is dropped. A new state has its own 20 attempts. Alertmanager ends an
-alert that it does not get again, so it gets an attempt and a message each minute at least. If a
-person must first change something, the next attempt follows after five minutes, and the log says so
-once. At the start, the receiver is taken to know the decision, and the fallback before the first
-poll is no news.
+attempts, about an hour, it is dropped. A new state has its own 20 attempts. If a person must first
+change something, the next attempt follows after five minutes, and the log says so once.
+Alertmanager ends an alert that it does not get again. So it gets an attempt and a message each
+minute at least, and a message is dropped after a quarter of an hour. At the start, the receiver is
+taken to know the decision, and the fallback before the first poll is no news.
 
 Example: interval 30 s. A factor falls at 0 s, rises at 5 s and falls at 6 s: the receiver gets
 "throttled" at 0 s. At 30 s the state is the same, so nothing follows, and one state is dropped.

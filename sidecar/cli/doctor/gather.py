@@ -249,7 +249,7 @@ def _of_files(loaded: Loaded, admin: KafkaAdmin, options: Options) -> Facts:
             check_state_folder(state)
         except SettingsError as error:
             problems = (*problems, *error.problems)
-        if not os.access(state if state.exists() else state.parent, os.W_OK):
+        if not os.access(state if os.access(state, os.F_OK) else state.parent, os.W_OK):
             state_problem = f"SIDECAR_STATE_FILE: this user can't write {state}"
     return Facts(
         version=__version__,

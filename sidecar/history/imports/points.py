@@ -16,8 +16,8 @@ from sidecar.errors import SidecarError
 _AVAILABLE: Final = re.compile("avail", re.IGNORECASE)
 _TOTAL: Final = re.compile("capacity|size|total", re.IGNORECASE)
 _OTHER_UNIT: Final = re.compile(
-    r"(?:(?:[\W_][kmgtKMGT]|[a-z][KMGT])[iI]?[bB]|(?i:(?:kilo|mega|giga|tera|[kmgt]i?bi)bytes"
-    r"|pct|percent(?:age)?|ratio)|%)\W*$"
+    r"(?:(?:[\W_][kmgtKMGT]|[a-z][KMGT])[iI]?[bB]|(?i:(?:kilo|mega|giga|tera|[kmgt][ei]bi|[kmgt])"
+    r"bytes?|(?:available|avail|capacity|size|total)[kmgt]i?b|pct|percent(?:age)?|ratio)|%)\W*$"
 )
 """The end of the name of a value that is not in bytes: total_gb, availGiB, Available (MB)."""
 _NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?")

@@ -188,6 +188,13 @@ class TestVerdicts:
         assert f"SIDECAR_STATE_FILE: {tmp_path / name} is a folder or a device" in result.stderr
         assert [0, 0, 0] == [broker.connected for broker in cluster.brokers.values()]
 
+    def test_a_state_file_that_can_not_be_looked_at_is_no_traceback(
+        self, cluster: FakeCluster, tmp_path: Path
+    ) -> None:
+        """Such as one in a folder that this user may not enter; here its name is too long."""
+        result = check(cluster, SIDECAR_STATE_FILE=str(tmp_path / ("a" * 300)))
+        assert 0 == result.exit_code, result.output
+
     def test_a_disabled_sidecar_is_checked_all_the_same_if_it_can_be(
         self, cluster: FakeCluster
     ) -> None:
@@ -315,6 +322,13 @@ class TestSidecar:
             },
         )
         assert f"Sidecar {canned.url}: factor 0.0 (observation): as it sees" in result.stdout
+
+    def test_a_settings_file_with_any_free_port(self, cluster: FakeCluster, tmp_path: Path) -> None:
+        """Nothing tells which port the sidecar got, so the one of --sidecars is asked."""
+        config = tmp_path / "b.toml"
+        config.write_text('http.listen = "127.0.0.1:0"\n', encoding="utf-8")
+        result = check(cluster, "--config", str(config))
+        assert 0 == result.exit_code, result.output
 
 
 class TestTable:

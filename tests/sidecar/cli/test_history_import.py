@@ -216,7 +216,8 @@ def test_sizes_without_the_other_are_named(tmp_path: Path) -> None:
         (("--df", "x", "--broker", "1", "--match", r"file=(?P<broker>\d)"), "name the broker once"),
         (("--df", "x", "--broker", "1", "--zone", "Mars"), "'Mars' is not a time zone"),
         (("--df", "no.df", "--broker", "1"), "no.df can't be read: No such file"),
-        (("--prometheus", "http://[::1:9/", "--broker", "1"), "not a URL: Invalid IPv6 URL"),
+        (("--prometheus", "http://[::1:9/", "--broker", "1"), "not a URL: its host or port"),
+        (("--prometheus", "http://me:se?cret@h/", "--broker", "1"), "URL: its host or port is not"),
     ],
 )
 def test_wrong_options_are_refused(args: tuple[str, ...], expected: str, tmp_path: Path) -> None:

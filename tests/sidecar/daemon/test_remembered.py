@@ -50,6 +50,7 @@ async def test_a_read_that_fails_once_loses_no_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file is read again, and the daemon starts with it."""
+    monkeypatch.setattr(remembered, "DEADLINE_S", 60.0)
     monkeypatch.setattr(remembered, "RETRY_S", 0.01)
     file = StateFile(tmp_path / "state.json", load(environ=ENVIRON).settings.rules, FailingDisk(1))
     override = Override(0.5, "of before", 1000.0, 2000.0)
@@ -83,6 +84,23 @@ async def test_a_file_that_can_not_be_read_is_read_later(
         disk.failures = 0
         await parts.board.wait_for_change(generation, 10.0)
         assert 0.5 == (await client.get("/v1/throttle-factor")).json()["factor"]
+
+
+async def test_a_file_that_can_never_be_read_is_set_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then quotas and relief wait for what it may have, so after the validity they go on."""
+    monkeypatch.setattr(remembered, "DEADLINE_S", 0.05)
+    monkeypatch.setattr(remembered, "RETRY_S", 0.01)
+    rules = load(environ={**ENVIRON, "SIDECAR_THROTTLE_FACTOR_VALIDITY_DURATION": "PT0.2S"})
+    path = tmp_path / "state.json"
+    path.write_bytes(b"content")
+    file = StateFile(path, rules.settings.rules, FailingDisk(float("inf")))
+    _, late, _ = await remembered.remembered(file, 1000.0)
+    assert late is not None
+    assert path.exists()
+    assert await late() is None
+    assert b"content" == path.with_name("state.json.damaged").read_bytes()
 
 
 async def test_a_daemon_refuses_a_folder_in_place_of_its_state_file(tmp_path: Path) -> None:

@@ -87,13 +87,16 @@ public final class DocumentFile {
         }
         triedMs = nowMs;
         try {
-            if (!same) {
+            FileTime begin = FileTime.fromMillis(nowMs - found.ageMs);
+            if (same) {
+                Files.setLastModifiedTime(file, begin);
+            } else {
                 // Not forced to the disk, which may be slow now: a truncated file is ignored.
                 Path next = file.resolveSibling(NAME + ".new");
                 Files.write(next, body);
+                Files.setLastModifiedTime(next, begin);
                 Files.move(next, file, StandardCopyOption.ATOMIC_MOVE);
             }
-            Files.setLastModifiedTime(file, FileTime.fromMillis(nowMs - found.ageMs));
             written = body;
             failed = false;
         } catch (IOException error) {

@@ -27,9 +27,6 @@ final class Reserve {
     /** What one {@link #grow} writes, so that no disk gets more than this four times a second. */
     static final int CHUNK_BYTES = 8 << 20;
 
-    /** What ends a release if neither a limit nor the size of a new reserve is known. */
-    private static final long ENOUGH_BYTES = 1 << 30;
-
     /** What to do with the files now. */
     enum Step {
         REST,
@@ -85,9 +82,10 @@ final class Reserve {
             long bytes, long unfinishedBytes, Long wanted, Volume volume, VolumeLine limit) {
         boolean isMaking = unfinishedBytes >= 0;
         if (wanted == null) {
+            // A reserve that was released is far below a tenth of its volume, and no space by itself.
             boolean isOver = bytes == 0
                     && (limit == null
-                            ? volume.availableBytes > ENOUGH_BYTES
+                            ? volume.availableBytes > volume.totalBytes / 10
                             : !limit.isReached(volume, true));
             return isOver ? Step.DELETE : isMaking ? Step.GIVE_UP : Step.REST;
         }

@@ -84,8 +84,8 @@ class ReserveTest {
         "20, -1,  -, 90, 30: REST, a file stays while nothing is configured",
         " 0, -1,  -, 40, 30: REST, a released one too",
         " 0, -1,  -, 41, 30: DELETE, until there is space",
-        " 0, -1,  -, 90,  -: REST, without a limit less than 1 GiB is no space",
-        " 0, -1,  -, 1025, -: DELETE, more is",
+        " 0, -1,  -, 10,  -: REST, without a limit a tenth is no space: the reserve may have been as much",
+        " 0, -1,  -, 11,  -: DELETE, more is",
         "-1,  8,  -, 90, 30: GIVE_UP, it is no longer configured",
     })
     void whatIsDone(String bytes, String unfinished, String wanted, String available, String rest, String why) {
