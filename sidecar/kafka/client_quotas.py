@@ -30,9 +30,6 @@ MOST_AT_ONCE: Final = 1000
 """Kafka refuses a request whose changes need more than 10,000 records (POLICY_VIOLATION). Even, so
 that an original and its quota stay together (``sidecar.client_quotas.platform``)."""
 
-_MOST_SHARES: Final = 4
-"""Of more addresses, each has a quarter of the time, and those that are left come next time."""
-
 _UNLIMITED: Final = 2.0**63
 _DESCRIBE_CLIENT_QUOTAS = DescribeClientQuotas()
 
@@ -114,9 +111,10 @@ async def alter_each(
 ) -> list[Failure | None] | Failure:
     """Sets and removes quotas like ``alter_client_quotas``, with a result for each alteration.
 
-    Each request has at most ``MOST_AT_ONCE`` of them. A broker that can't reach the controllers
-    answers nothing for a minute, so until an address has answered it has only a part of the time.
-    The next address is then asked for the same values.
+    Each request has at most ``MOST_AT_ONCE`` of them. Connecting to one of five addresses may take
+    a fifth of the time. A broker that can't reach the controllers answers nothing for a minute, so
+    the first request of an address may take half of the time that is left, and that of the last
+    address all of it. The next address is then asked for the same values.
 
     Args:
         admin: as above.
@@ -137,18 +135,19 @@ async def alter_each(
     if isinstance(dialler, Failure):
         return dialler
     unanswered = Counter() if unanswered is None else unanswered
-    share_s = timeout_s / min(_MOST_SHARES, len(admin.bootstrap_servers) or 1)
+    endpoints = sorted(admin.bootstrap_servers, key=unanswered.__getitem__)
     outcomes: list[Failure | None] = []
     failures: list[Failure] = []
-    for endpoint in sorted(admin.bootstrap_servers, key=unanswered.__getitem__):
-        if failures and loop.time() >= deadline:
-            break
+    for endpoint in endpoints:
         doing = "connecting"
+        connecting_until = min(deadline, loop.time() + timeout_s / len(endpoints))
         try:
-            async with asyncio.timeout_at(min(deadline, loop.time() + share_s)) as limit:
+            async with asyncio.timeout_at(connecting_until) as limit:
                 connection = await dialler.either(endpoint)
                 doing = "setting quotas"
                 try:
+                    halfway = (loop.time() + deadline) / 2
+                    limit.reschedule(deadline if endpoint == endpoints[-1] else halfway)
                     foreign = await _foreign(connection, endpoint, admin.cluster_id)
                     if foreign is not None:
                         failures.append(foreign)
