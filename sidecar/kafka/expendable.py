@@ -55,7 +55,7 @@ class Seen:
     Attributes:
         sight: its offsets and size.
         leader: its leader's broker id.
-        homes: the volumes with a replica.
+        homes: the volumes with a replica that does not move to another log dir.
     """
 
     sight: Sight
@@ -162,7 +162,7 @@ class ExpendableTopics:
         if isinstance(configs, Failure):
             return configs
         found: dict[Partition, Seen] = {}
-        left_out = {**answer.left_out, **moving}
+        left_out = dict(answer.left_out)
         for key, led in answer.led.items():
             start, end, replicas = starts.get(key), ends.get(key), sizes.get(key, {})
             size = next((size for (each, _), size in replicas.items() if each == led.leader), None)
@@ -173,7 +173,9 @@ class ExpendableTopics:
                 left_out[key[0]] = f"partition {key[1]} could not be read"
             else:
                 sight = Sight(now, (led.topic_id, led.leader, led.epoch), start, end, size)
-                found[key] = Seen(sight, led.leader, frozenset(replicas))
+                # Kafka frees nothing of a replica that moves to another log dir, until that ends.
+                homes = frozenset(each for each in replicas if (key, each[0]) not in moving)
+                found[key] = Seen(sight, led.leader, homes)
         return Look(found, left_out, *configs)
 
     async def examine(
@@ -237,7 +239,8 @@ class ExpendableTopics:
 
     async def _sizes(
         self, led: Mapping[Partition, Led], deadline: float
-    ) -> tuple[dict[Partition, dict[LogDir, int]], dict[str, str]]:
+    ) -> tuple[dict[Partition, dict[LogDir, int]], set[tuple[Partition, int]]]:
+        """The sizes of replicas, and on which brokers partitions move to another log dir."""
         by_broker: dict[int, dict[str, list[int]]] = {}
         for (topic, index), each in led.items():
             for broker_id in each.replicas:
@@ -245,17 +248,14 @@ class ExpendableTopics:
                     by_broker.setdefault(broker_id, {}).setdefault(topic, []).append(index)
         requests = {key: DescribeSomeTopics(each) for key, each in by_broker.items()}
         sizes: dict[Partition, dict[LogDir, int]] = {}
-        moving: dict[str, str] = {}
+        moving: set[tuple[Partition, int]] = set()
         for broker_id, answer in (await self._pool.call_each(requests, deadline)).items():
             log_dirs = [] if isinstance(answer, Failure) else log_dirs_in(answer)
             for code, path, topics, *_ in log_dirs:
                 for topic, replicas, _tags in (topics or ()) if not code else ():
                     for index, size, is_future in replicas:
                         if is_future:
-                            moving[topic] = (
-                                f"partition {index} moves to another log dir of broker {broker_id},"
-                                " which frees nothing of it until that ends"
-                            )
+                            moving.add(((topic, index), broker_id))
                         else:
                             sizes.setdefault((topic, index), {})[broker_id, path] = size
         return sizes, moving
