@@ -20,7 +20,7 @@ restores it if nothing is throttled.
 - With the scope of volumes, only quotas of users that write to the full ones fall
   (``sidecar.client_quotas.scope``).
 - With another enforcement, the sidecar only restores. It reads the quotas once after its start,
-  since its state file may be lost or another sidecar's.
+  since its state file may be lost or another sidecar's. If it can't, it tries again.
 - At a stop the quotas stay as they are, like the last factor of a callback. The next start goes on.
 
 Example: a kill -9 at 8.5 MB/s of originally 10 MB/s. The next start sees the volumes, which have
@@ -54,7 +54,7 @@ _log = logging.getLogger(__name__)
 
 _BUSY_S: Final = 2.0
 _REST_S: Final = 60.0
-_MOST_LOOKS: Final = 10
+_LONGEST_REST_S: Final = 600.0
 _SPACING_S: Final = 1.0
 _PERSIST_S: Final = 5.0
 
@@ -102,7 +102,7 @@ class QuotaThrottle:
     _looked_at: float = field(default=-math.inf, init=False)
     _own: int | None = field(default=None, init=False)
     _started_at: float = field(init=False)
-    _looks: int = field(default=_MOST_LOOKS, init=False)
+    _look_at: float = field(default=-math.inf, init=False)
     _left: set[Entity] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
@@ -251,7 +251,7 @@ class QuotaThrottle:
             if not is_only_looking:
                 self._note(found)
             return
-        self.found, self._looks = found, 0
+        self.found, self._look_at = found, math.inf
         factor = self._factor()
         if factor is None:
             # Nothing is written, but the page and a later restore need what is lowered.
@@ -272,12 +272,13 @@ class QuotaThrottle:
     def _may_look(self) -> bool:
         """Whether to read once what another run has lowered, although nothing tells of one.
 
-        Most clusters have nothing of the kind, so nobody is told that quotas can't be read.
+        Most clusters have nothing of the kind, so nobody is told that quotas can't be read, and
+        brokers are asked less and less often: an authorizer logs each refusal.
         """
         now = self.board.now()
-        if not self._looks or now < self._looked_at + _REST_S:
+        if now < self._look_at:
             return False
-        self._looks, self._looked_at = self._looks - 1, now
+        self._look_at = now + min(max(_REST_S, now - self._started_at), _LONGEST_REST_S)
         return True
 
     async def _make(self, planned: Planned) -> Failure | None:

@@ -140,17 +140,33 @@ async def test_with_another_enforcement_only_an_earlier_run_is_cleaned_up(clock:
 async def test_with_another_enforcement_nobody_is_told_that_quotas_can_not_be_read(
     clock: FakeClock,
 ) -> None:
-    """It looks once a minute, ten times at most. Where there is nothing to restore, once."""
-    for down_s, reads in ((0.0, 1), (150.0, 4), (3600.0, 10)):
+    """It looks less and less often until it has read them once, and then restores what is left."""
+    for down_s, reads in ((0.0, 1), (150.0, 4), (3600.0, 11)):
         cluster = kafka()
         sidecar = Sidecar(cluster, clock, lowers=False)
         cluster.is_down = True
         await sidecar.run(0.0, down_s)
         assert "" == sidecar.throttle.failure
         cluster.is_down = False
-        await sidecar.run(0.0, 300.0)
+        await sidecar.run(0.0, 1200.0)
         assert reads == cluster.reads
         assert BEFORE == cluster.quotas
+
+
+async def test_with_another_enforcement_quotas_are_restored_after_a_long_outage(
+    clock: FakeClock,
+) -> None:
+    """However long no quota can be read after a start without the state file."""
+    cluster = kafka()
+    sidecar = Sidecar(cluster, clock)
+    await sidecar.run(0.0, 60.0)
+    sidecar.file, sidecar.lowers = {}, False
+    sidecar.start()
+    cluster.is_down = True
+    await sidecar.run(0.0, 3600.0)
+    cluster.is_down = False
+    await sidecar.run(0.0, 600.0 + RELEASED_S)
+    assert BEFORE == cluster.quotas
 
 
 async def test_with_another_enforcement_one_undoes_little_of_what_another_sidecar_lowers(
