@@ -104,6 +104,7 @@ class QuotaThrottle:
     _started_at: float = field(init=False)
     _look_at: float = field(default=-math.inf, init=False)
     _left: set[Entity] = field(default_factory=set, init=False)
+    _unset: Failure | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self._started_at = self.board.now()
@@ -262,7 +263,11 @@ class QuotaThrottle:
             planned = self.ledger.plan(found, self._wanted(factor))
             if self.ledger.kept != kept:
                 retain(self.board, self.ledger.kept)
-            self._note(await self._make(planned))
+            made = await self._make(planned)
+            if not (planned.is_empty and self.ledger.kept):
+                # A plan without a change does not show that quotas can be set again.
+                self._unset = made
+            self._note(self._unset)
             if self.ledger.kept != kept:
                 retain(self.board, self.ledger.kept)
             self._early.note(self.board.now(), is_lowered=bool(self.ledger.kept))

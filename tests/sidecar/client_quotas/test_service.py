@@ -12,12 +12,12 @@ from sidecar.client_quotas.platform import KafkaQuotas, Outcomes
 from sidecar.control.board import Board
 from sidecar.quotas.entities import DEFAULT, Entity
 from sidecar.quotas.kept_originals import is_record
-from sidecar.throttle.decision import Shadow, VolumeLimit
+from sidecar.throttle.decision import Shadow, Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import BudgetThrottle
 from sidecar.throttle.quota_steps import is_rung
 from sidecar.throttle.rules import Rules
-from sidecar.volumes import Failure
+from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.client_quotas.build import FLOOR, KEY, FakeKafka, Sidecar
 from tests.sidecar.throttle.build import FakeClock, reading, remembering, whole
 
@@ -387,6 +387,41 @@ async def test_a_failure_is_over_once_quotas_are_read_again_or_need_not_be(
         failures.append(bool(throttle.failure))
         clock.now += 60.0
     assert [True, False, True, acts] == failures
+
+
+async def test_a_failure_to_set_quotas_lasts_until_one_is_set_or_none_is_lowered(
+    clock: FakeClock,
+) -> None:
+    """On the fallback, quotas rise in only a quarter of the steps."""
+    cluster = kafka()
+    sidecar = Sidecar(cluster, clock)
+    await sidecar.run(0.0, 60.0)
+    throttle, platform = sidecar.throttle, sidecar.throttle.platform
+
+    async def denied(_: object) -> Failure:
+        return Failure(FailureKind.AUTHORIZATION, "denied")
+
+    async def run(seconds: int) -> set[str]:
+        failures = set()
+        for _ in range(0, seconds, 2):
+            clock.now += 2.0
+            sidecar.board.update(lambda memory: memory)
+            await throttle.settle()
+            failures.add(throttle.failure)
+        return failures
+
+    throttle.platform = KafkaQuotas(cluster.describe, denied)
+    await run(400)
+    assert Source.FALLBACK is sidecar.board.snapshot.decision.source
+    assert {"denied"} == await run(300)
+    throttle.platform = platform
+    while throttle.failure:
+        await run(2)
+    throttle.platform = KafkaQuotas(cluster.describe, denied)
+    assert "denied" in await run(60)
+    cluster.quotas = deepcopy(BEFORE)
+    await run(10)
+    assert "" == throttle.failure
 
 
 SLOW = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 200)]
