@@ -25,7 +25,10 @@ from sidecar.requestlog.tail_read import TailCounts, TailRead, TailSettings
 _log = logging.getLogger(__name__)
 
 SILENT_S: Final = 90.0
-"""At DEBUG the log gets lines more often than this, because it contains the sidecar's polls."""
+"""At DEBUG the log gets its first line within this time: the sidecar polls when it starts."""
+QUIET_S: Final = 900.0
+"""Later it gets lines more often than this, even of an idle broker, unless polls are further
+apart."""
 
 
 class LogReader:
@@ -120,9 +123,10 @@ class LogReader:
             self._silent_since = None
             return
         now = asyncio.get_running_loop().time()
+        longest_s = QUIET_S if self.counts.lines else SILENT_S
         if self._silent_since is None:
             self._silent_since = now
-        elif now >= self._silent_since + SILENT_S:
+        elif now >= self._silent_since + longest_s:
             # This silence is not logged again.
             self._silent_since = math.inf
             _log.warning(
@@ -130,7 +134,7 @@ class LogReader:
                 "kafka.request.logger is not at DEBUG, the sidecar counts no request and throttles "
                 'no user for requests; "throttle-sidecar request-log status" shows the level',
                 self.path,
-                SILENT_S,
+                longest_s,
             )
 
     def _log_unreadable(self) -> None:
