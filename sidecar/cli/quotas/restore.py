@@ -71,11 +71,14 @@ def command(kafka: KafkaOptions, *, dry_run: bool, forget: bool, watch_s: float)
     if dry_run and forget:
         raise click.UsageError("give either --dry-run or --forget")
     platform = load_platform(kafka)
-    if forget:
-        asyncio.run(_restore_for_good(platform, watch_s))
-    else:
-        asyncio.run(_restore_once(platform, dry_run))
-    asyncio.run(_remove_percentages(platform, dry_run))
+    try:
+        if forget:
+            asyncio.run(_restore_for_good(platform, watch_s))
+        else:
+            asyncio.run(_restore_once(platform, dry_run))
+    finally:
+        # Also if a produce quota can't be restored.
+        asyncio.run(_remove_percentages(platform, dry_run))
     if forget:
         _drop_from_state_file(kafka)
 

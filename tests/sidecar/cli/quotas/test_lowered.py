@@ -90,10 +90,12 @@ def test_a_quota_that_somebody_has_set_or_removed_stays(
 
 
 def test_a_quota_that_can_not_be_restored_is_an_error(run: Run, lowered: FakeQuotas) -> None:
-    """Its record stays, so that a later try finds it."""
+    """Its record stays, so that a later try finds it. The percentage of a throttle is removed."""
     lowered.refused = {ALICE}
+    lowered.quotas[Entity("bob")] = {"request_percentage": signed(0.01)}
     result = run("restore")
     assert 2 == result.exit_code
+    assert Entity("bob") not in lowered.quotas
     assert "AlterClientQuotas of user 'alice'" in result.stderr
     assert {KEY: 1e7} == lowered.quotas[Entity("throttle-sidecar.before:alice")]
     assert REST not in lowered.quotas
