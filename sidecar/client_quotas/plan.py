@@ -28,8 +28,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sidecar.client_quotas.rates import Rates
-from sidecar.quotas.entities import DEFAULT, Entity, Name
-from sidecar.quotas.kept_originals import Kept
+from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity, Name, QuotaKey
+from sidecar.quotas.kept_originals import Kept, originals_in, with_originals
+from sidecar.quotas.producer_ids.throttle_signature import without_signed
 from sidecar.throttle.quota_steps import (
     FIRST,
     RISE,
@@ -317,6 +318,14 @@ class Ledger:
         original = self.kept.pop(entity).original
         # A broker may show the quota of before for a moment.
         self.note_set(entity, original, now)
+
+
+def without_throttles(quotas: ClientQuotas) -> ClientQuotas:
+    """The quotas as their owners set them, for whoever compares or plans quotas."""
+    key = QuotaKey.PRODUCE.value
+    produce = {entity: values[key] for entity, values in quotas.items() if key in values}
+    changed = Found(produce, originals_in(quotas)).changed
+    return without_signed(with_originals(quotas, changed))
 
 
 def beginning(found: Found, wanted: Wanted) -> Planned:

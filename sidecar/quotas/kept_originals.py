@@ -23,7 +23,7 @@ Example: alice's quota of 10 MB/s is lowered to 8.5 MB/s::
     Quota configs for user-principal 'throttle-sidecar.before:alice' are producer_byte_rate=1.0E7
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -82,15 +82,15 @@ def without_records(quotas: ClientQuotas) -> dict[Entity, Mapping[str, float]]:
     return {entity: values for entity, values in quotas.items() if not is_record(entity)}
 
 
-def with_originals(quotas: ClientQuotas) -> ClientQuotas:
-    """The quotas as their owners set them, for whoever compares or plans quotas."""
+def with_originals(quotas: ClientQuotas, changed: Collection[Entity] = ()) -> ClientQuotas:
+    """The quotas with their originals, but for entities whose quota somebody has changed since."""
     kept = originals_in(quotas)
     if not kept:
         return quotas
     key = QuotaKey.PRODUCE.value
     restored: dict[Entity, Mapping[str, float]] = {}
     for entity, values in without_records(quotas).items():
-        if entity in kept:
+        if entity in kept and entity not in changed:
             original = kept[entity].original
             others = {name: value for name, value in values.items() if name != key}
             values = others if original is None else {**others, key: original}  # noqa: PLW2901 - the same quotas

@@ -13,9 +13,8 @@ import click
 
 from sidecar.cli.kafka_options import SERVERS, KafkaOptions, load_kafka_admin
 from sidecar.cli.quotas.plan_options import PlanOptions
+from sidecar.client_quotas.plan import without_throttles
 from sidecar.quotas.entities import ClientQuotas
-from sidecar.quotas.kept_originals import with_originals
-from sidecar.quotas.producer_ids.throttle_signature import without_signed
 from sidecar.quotas.request_time.plan_review import PlanWarning, review_plan
 from sidecar.quotas.request_time.quota_plan import Change, Plan, TenantKind, changes
 from sidecar.quotas.request_time.thread_capacity import smallest
@@ -96,7 +95,7 @@ async def read_capacity(
 
 
 async def _planned(options: PlanOptions, admin: "KafkaAdmin") -> Planned:
-    quotas = without_signed(with_originals(await read_quotas(admin)))
+    quotas = without_throttles(await read_quotas(admin))
     capacity_percent, found = await read_capacity(options, admin)
     tenants = await options.source.read(admin, quotas) if options.source else None
     known = await read_known(admin, quotas, options.tenant_kind)

@@ -10,8 +10,8 @@ import click
 
 from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_admin
 from sidecar.cli.quotas.output import echo_json, in_order, print_quotas, print_warnings
-from sidecar.quotas.kept_originals import originals_in, with_originals
-from sidecar.quotas.producer_ids.throttle_signature import without_signed
+from sidecar.client_quotas.plan import without_throttles
+from sidecar.quotas.kept_originals import originals_in
 from sidecar.quotas.quota_file import quota_documents
 from sidecar.request_time.cluster_state import read_quotas
 
@@ -41,7 +41,7 @@ def command(kafka: KafkaOptions, key: tuple[str, ...], as_json: bool) -> None:
         print_warnings([text])
     if as_json:
         # A backup must not make a throttle permanent.
-        quotas = without_signed(with_originals(quotas))
+        quotas = without_throttles(quotas)
     if key:
         quotas = {
             entity: shown

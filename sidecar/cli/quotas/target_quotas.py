@@ -15,9 +15,8 @@ import click
 from sidecar.cli.quotas.capacity import warnings as capacity_warnings
 from sidecar.cli.quotas.plan_options import PlanOptions, plan_options
 from sidecar.cli.quotas.planning import planned_beside
+from sidecar.client_quotas.plan import without_throttles
 from sidecar.errors import BrokersError
-from sidecar.quotas.kept_originals import with_originals
-from sidecar.quotas.producer_ids.throttle_signature import without_signed
 from sidecar.quotas.quota_file import PlanFile, read_plan_file
 from sidecar.quotas.request_time.plan_review import QuotasFromFile, review_quotas
 from sidecar.quotas.request_time.quota_plan import Change, TenantKind, changes, removals
@@ -88,7 +87,7 @@ def read_planned_changes(
 
 
 async def _from_file(file: PlanFile, exact: bool, admin: "KafkaAdmin") -> PlannedChanges:
-    quotas = without_signed(with_originals(await read_quotas(admin)))
+    quotas = without_throttles(await read_quotas(admin))
     from_file = QuotasFromFile(file.target, exact, file.tenants)
     capacity_percent = file.capacity_percent
     of_brokers: tuple[str, ...] = ()

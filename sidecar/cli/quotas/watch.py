@@ -18,9 +18,8 @@ from sidecar.cli.options import duration
 from sidecar.cli.quotas.output import change_documents, print_warnings, quota_text
 from sidecar.cli.quotas.plan_options import PlanOptions, plan_options
 from sidecar.cli.quotas.planning import read_capacity
+from sidecar.client_quotas.plan import without_throttles
 from sidecar.errors import BrokersError, PlanError, SettingsError
-from sidecar.quotas.kept_originals import with_originals
-from sidecar.quotas.producer_ids.throttle_signature import without_signed
 from sidecar.quotas.request_time.plan_review import PlanWarning, review_plan
 from sidecar.quotas.request_time.plan_upkeep import Watch
 from sidecar.quotas.request_time.quota_plan import Change
@@ -159,7 +158,7 @@ class Watcher:
             # Later, an address may lead to another cluster, whose quotas are not to be changed.
             cluster_id = await read_cluster_id(self.admin)
             self.admin = self.admin.model_copy(update={"cluster_id": cluster_id})
-        quotas = without_signed(with_originals(await read_quotas(self.admin)))
+        quotas = without_throttles(await read_quotas(self.admin))
         found_percent, _ = await read_capacity(self.options, self.admin)
         capacity_percent = self.watch.capacity(found_percent, now_ms)
         there = await self.source.read(self.admin, quotas)

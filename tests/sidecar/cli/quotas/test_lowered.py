@@ -89,6 +89,13 @@ def test_a_quota_that_somebody_has_set_or_removed_stays(
     assert "No produce quota is lowered.\n" == run("restore").stdout
 
 
+def test_other_commands_go_by_what_somebody_has_set_since(run: Run, lowered: FakeQuotas) -> None:
+    """A backup of 10 MB/s would undo it, and a restore keeps it too."""
+    lowered.quotas[ALICE] = {KEY: 5e7}
+    shown = json.loads(run("show", "--json").stdout)["quotas"]
+    assert [{"entity": {"user": "alice"}, "quotas": {KEY: 5e7}}] == shown
+
+
 def test_a_quota_that_can_not_be_restored_is_an_error(run: Run, lowered: FakeQuotas) -> None:
     """Its record stays, so that a later try finds it. The percentage of a throttle is removed."""
     lowered.refused = {ALICE}
