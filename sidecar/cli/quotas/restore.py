@@ -112,7 +112,7 @@ async def _restore_once(platform: "KafkaQuotas", dry_run: bool) -> None:
         for entity, kept in found.kept.items():
             now = quota_text(found.quotas.get(entity))
             if entity in found.changed:
-                click.echo(f"{entity}: would be kept at {now}, which somebody set")
+                click.echo(f"{entity}: would be kept at {now}, since somebody changed it")
             else:
                 click.echo(f"{entity}: would be restored from {now} to {quota_text(kept.original)}")
     else:
@@ -155,7 +155,7 @@ async def _restore(platform: "KafkaQuotas", found: "Found") -> None:
     for entity in changed:
         if entity not in outcomes:
             now = quota_text(found.quotas.get(entity))
-            click.echo(f"{entity}: kept at {now}, which somebody set")
+            click.echo(f"{entity}: kept at {now}, since somebody changed it")
     for entity, original in originals.items():
         if outcomes[entity] is None:
             click.echo(f"{entity}: restored to {quota_text(original)}")

@@ -54,9 +54,7 @@ class UserIds:
         self._limit: float | None = None
         self._bucket: TokenBucket | None = None
 
-    def limit_to(
-        self, limit: float | None, now_ms: int, most_throttle_s: float | None = None
-    ) -> None:
+    def limit_to(self, limit: float | None, now_ms: int, most_throttle_s: float | None) -> None:
         """Set the limit. A lower one lengthens the wait to its bound at most."""
         before, self._limit = self._limit, limit
         if limit is None:

@@ -80,7 +80,8 @@ def test_a_quota_that_somebody_has_set_or_removed_stays(
     others = lowered.quotas.get(entity, {}) | {KEY: value}
     lowered.quotas[entity] = {key: each for key, each in others.items() if each is not None}
     is_kept = (entity, value) != (REST, None)
-    text = f"{entity}: would be kept at {'none' if value is None else f'{value:.0f}'}, which"
+    now = "none" if value is None else f"{value:.0f}"
+    text = f"{entity}: would be kept at {now}, since somebody changed it\n"
     assert is_kept == (text in run("restore", "--dry-run").stdout)
     assert is_kept == (text.replace("would be ", "") in run("restore").stdout)
     expected = {ALICE: ORIGINAL[ALICE], REST: {}, entity: lowered.quotas.get(entity, {})}

@@ -18,7 +18,7 @@ def user_ids() -> UserIds:
 def limited(limit: float, charged: int = 0) -> UserIds:
     """A user with a limit who was charged so often at 0."""
     user = user_ids()
-    user.limit_to(limit, 0)
+    user.limit_to(limit, 0, None)
     for _ in range(charged):
         user.charge(0, None)
     return user
@@ -85,7 +85,7 @@ def test_ids_are_in_the_rate_though_they_are_not_charged() -> None:
 def test_lowered_limit_lowers_the_burst() -> None:
     """Tokens beyond the new burst are gone at once."""
     user = limited(50)
-    user.limit_to(10, 0)
+    user.limit_to(10, 0, None)
     assert 110.0 == tokens(user, 0)
 
 
