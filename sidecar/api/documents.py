@@ -560,4 +560,6 @@ class StatusDocument:
     """The sidecar is healthy."""
 
     status: str
-    """ok."""
+    """ok, or ready."""
+    version: str
+    """The version of the sidecar."""

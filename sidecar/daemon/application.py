@@ -157,7 +157,7 @@ def _add_health(app: FastAPI, board: Board, polling: Polling) -> None:
     )
     async def healthz() -> Response:
         """200 while the event loop runs."""
-        return answer(StatusDocument("ok"))
+        return answer(StatusDocument("ok", __version__))
 
     @app.get(
         "/readyz",
@@ -171,7 +171,7 @@ def _add_health(app: FastAPI, board: Board, polling: Polling) -> None:
         sidecar that can't read volumes would take its broker out of service.
         """
         reason = why_not()
-        return problem(503, reason) if reason else answer(StatusDocument("ready"))
+        return problem(503, reason) if reason else answer(StatusDocument("ready", __version__))
 
 
 def _add_metrics(app: FastAPI, registry: CollectorRegistry) -> None:

@@ -117,8 +117,8 @@ def _running(address: Address, wall: Callable[[], float]) -> tuple[str, str, flo
     try:
         answer = _get(f"{address}/v1/throttle-factor", address.ssl_context)
         ended_at = wall()
-        document = json.loads(_get(f"{address}/openapi.json", address.ssl_context).body)
-        version = str(document["info"]["version"])
+        health = json.loads(_get(f"{address}/healthz", address.ssl_context).body)
+        version = str(health["version"])
         sent_at = parsedate_to_datetime(answer.date).timestamp()
     except _FAILURES:
         return "", "", None

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
+from sidecar import __version__
 from sidecar.api.connections import Connections
 from sidecar.api.server import HttpServer, Tls
 from sidecar.settings import HostPort
@@ -12,6 +13,7 @@ from tests.support.waiting import SEEN_S
 
 URL = "/v1/throttle-factor"
 HEALTH = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+HEALTHY = f'{{"status":"ok","version":"{__version__}"}}'.encode()
 LOOPBACK = HostPort("127.0.0.1", 0)
 
 

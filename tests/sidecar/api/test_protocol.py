@@ -11,7 +11,15 @@ from sidecar.api.connections import Connections
 from sidecar.metrics.board_collector import build_registry
 from sidecar.throttle.memory import Override
 from tests.sidecar.api.build import FakeSidecar, until
-from tests.sidecar.api.live import HEALTH, ask, asking, serving, until_tasks, waiting_request
+from tests.sidecar.api.live import (
+    HEALTH,
+    HEALTHY,
+    ask,
+    asking,
+    serving,
+    until_tasks,
+    waiting_request,
+)
 from tests.sidecar.throttle.build import reading, whole
 from tests.support.waiting import SEEN_S
 
@@ -115,7 +123,7 @@ async def test_a_body_that_nobody_asked_for(waits: bool) -> None:
 async def test_a_request_without_one_host(hosts: str) -> None:
     """The answer is 400, by RFC 9112, section 3.2; also behind a good request."""
     async with asking(HEALTH) as (reader, writer):
-        await reader.readuntil(b'{"status":"ok"}')
+        await reader.readuntil(HEALTHY)
         writer.write(f"GET /healthz HTTP/1.1\r\n{hosts}\r\n".encode())
         document = await problem_from(reader)
     assert 400 == document["status"]
@@ -188,7 +196,7 @@ async def test_requests_ahead_are_bounded() -> None:
     """Sixteen behind one that waits are queued and answered, one more cuts the connection."""
     async with asking(waiting_request(1) + 16 * HEALTH) as (reader, _):
         for _ in range(16):
-            await reader.readuntil(b'{"status":"ok"}')
+            await reader.readuntil(HEALTHY)
     async with asking(waiting_request() + 17 * HEALTH) as (reader, _):
         assert b"" == await all_of(reader)
 
@@ -209,7 +217,7 @@ async def test_an_empty_line_after_an_answer_is_no_request(
     """It buys the connection a head's time, not an endless one."""
     monkeypatch.setattr("sidecar.api.protocol._PATIENCE_S", 0.05)
     async with asking(HEALTH) as (reader, writer):
-        await reader.readuntil(b'{"status":"ok"}')
+        await reader.readuntil(HEALTHY)
         writer.write(b"\r\n")
         assert b"" == await all_of(reader)
 
@@ -307,7 +315,7 @@ async def test_a_request_to_upgrade_to_http_2_is_answered() -> None:
     async with asking(upgrade) as (reader, writer):
         for _ in range(2):
             assert b"HTTP/1.1 200 OK\r\n" == await reader.readline()
-            await reader.readuntil(b'{"status":"ok"}')
+            await reader.readuntil(HEALTHY)
             writer.write(upgrade.encode())
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from sidecar import __version__
 from tests.sidecar.api.build import FakeSidecar
 from tests.sidecar.throttle.build import reading, whole
 
@@ -9,7 +10,8 @@ from tests.sidecar.throttle.build import reading, whole
 async def test_healthz() -> None:
     """The status is 200 while the loop turns, whatever the brokers do."""
     response = await FakeSidecar().get("/healthz")
-    assert (200, {"status": "ok"}) == (response.status_code, response.json())
+    expected = {"status": "ok", "version": __version__}
+    assert (200, expected) == (response.status_code, response.json())
 
 
 async def test_not_ready_before_an_observation() -> None:

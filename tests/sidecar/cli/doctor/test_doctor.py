@@ -51,7 +51,7 @@ def answers(canned: Canned) -> None:
         "GET /v1/readers": reply(readers),
         "GET /v1/volumes": reply({"volumes": [rate]}),
         "PUT /v1/override": reply({"detail": "no token"}, 403),
-        "GET /openapi.json": reply({"info": {"version": "0.0.1"}}),
+        "GET /healthz": reply({"status": "ok", "version": "0.0.1"}),
     }
 
 
