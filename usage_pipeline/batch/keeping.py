@@ -3,7 +3,8 @@
 Days count back from the cluster's newest day, or from the run's own day if that is earlier, so that
 neither old logs nor a line with a time in the future empties the tables. Gold tables keep four
 times as many days, because they are small. A run drops no day that it has just written, and nothing
-from a stream's tables or from silver_change: the size of a topic may have been logged years ago.
+from a stream's tables, from silver_change (the size of a topic may have been logged years ago) or
+from gold_cost, because days without usage can't be charged again.
 
 The run commits without these days. Their files are replaced files, which upkeep removes like other
 ones: readers that began before keep them for ``--retained-days``.
@@ -16,7 +17,7 @@ from datetime import date
 from typing import Final
 
 from usage_pipeline.batch.run import Run
-from usage_pipeline.tables.schemas import SILVER_CHANGE, TABLES, Table
+from usage_pipeline.tables.schemas import GOLD_COST, SILVER_CHANGE, TABLES, Table
 
 _GOLD_TIMES: Final = 4
 
@@ -40,7 +41,7 @@ def old_days(run: Run) -> dict[Table, list[date]]:
     if silver is None or gold is None:
         return {}
     old: dict[Table, list[date]] = {}
-    kept = {SILVER_CHANGE.name, *run.store.before.streamed}
+    kept = {GOLD_COST.name, SILVER_CHANGE.name, *run.store.before.streamed}
     for table in TABLES:
         first = gold if table.name.startswith("gold_") else silver
         written = run.store.written_days(table)

@@ -239,7 +239,7 @@ def _billed_days(run: Run, billing: Billing) -> Sequence[date]:
 def _charged_before(run: Run) -> frozenset[date]:
     """Return the days that were charged for usage that the tables no longer have."""
     used = run.store.days_of(GOLD_USAGE_1S)
-    earlier = [day for day in run.store.days_of(GOLD_COST) if used and day < used[0]]
+    earlier = [day for day in run.store.days_of(GOLD_COST) if not used or day < used[0]]
     if not earlier:
         return frozenset()
     of_usage = sql.col("kind").isin(Kind.PRODUCED, Kind.FETCHED, Kind.REQUEST_TIME)

@@ -273,7 +273,7 @@ def job_options(function: Callable[..., _R]) -> Callable[..., _R]:
             type=Duration(),
             callback=_keep,
             help="Drop days that are older than this, such as P90D. Gold tables keep four times as"
-            " many days. Default: keep all.",
+            " many days, and gold_cost keeps all. Default: keep all.",
         ),
         click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
         CONF,

@@ -1,6 +1,6 @@
 """The stage of costs: the days of its bill, and what another run of it replaces."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -50,7 +50,7 @@ def charged(
     now: datetime = NOW,
     *,
     snapshots: dict[date, Snapshot] | None = None,
-    **options: datetime | None,
+    **options: datetime | timedelta | None,
 ) -> Outcome:
     billing = Billing(
         Rates("EUR", {kind: Decimal("0.10")}, bills),
@@ -109,15 +109,20 @@ def test_days_whose_usage_is_no_longer_kept_are_not_charged_again(
     spark: SparkSession, tmp_path: Path, bills: dict[str, Decimal]
 ) -> None:
     """Their costs stay as they were, although there is a snapshot of them, unless asked for."""
-    used(tmp_path, 2, 3)
+    used(tmp_path, 2, 20)
     snapshots = {date(2026, 11, day): Snapshot({}, True) for day in (1, 2)}
     charged(spark, tmp_path, bills, snapshots=snapshots)
     before = costs(tmp_path)
-    folder, _ = recovered(Folder.parse(str(tmp_path)))
-    begin(folder)
-    commit(folder, [Change(GOLD_USAGE_1S.name, [], ["2026-11-02"])], "a test", NOW)
+    since, keep = datetime(2026, 11, 20, tzinfo=UTC), timedelta(days=1)
+    outcome = charged(spark, tmp_path, bills, snapshots=snapshots, since=since, keep=keep)
+    assert {GOLD_USAGE_1S.name: 1} == outcome.dropped
     outcome = charged(spark, tmp_path, bills, snapshots=snapshots)
     assert date(2026, 11, 2) not in outcome.days
+    assert before == costs(tmp_path)
+    folder, _ = recovered(Folder.parse(str(tmp_path)))
+    begin(folder)
+    commit(folder, [Change(GOLD_USAGE_1S.name, [], ["2026-11-20"])], "a test", NOW)
+    charged(spark, tmp_path, bills, snapshots=snapshots)
     assert before == costs(tmp_path)
 
 
