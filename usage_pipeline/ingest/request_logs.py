@@ -1,5 +1,6 @@
 """The request logs that a run reads."""
 
+import os
 from dataclasses import dataclass, replace
 
 from usage_pipeline.ingest.log_parts import SPLIT_BYTES
@@ -29,14 +30,19 @@ class RequestLogs:
     def files(self, cluster: str | None = None) -> tuple[LogFile, ...]:
         """Return the current files, of one cluster or of all. They stay readable after a rename.
 
-        A log on this machine that has several names, such as a link or a copy, is one file.
+        A log on this machine with several names, such as a link or a complete copy, is one file.
 
         Raises:
             SidecarError: as ``stored_logs.log_files`` does.
         """
-        files: dict[object, LogFile] = {}
+        files: list[LogFile] = []
+        seen: set[object] = set()
         for listed in log_files(self.path, self.zones, self.broker_pattern, cluster):
             file = replace(identified(listed), layout=self.layout)
-            content = file.head and (file.cluster, file.broker, file.head, file.size)
-            files.setdefault(content or file.path, file)
-        return tuple(files.values())
+            # A log grows before its link is read, and two logs may begin with the same bytes.
+            names = (os.path.realpath(file.path), (file.head, file.size)) if file.head else ()
+            keys = {(file.cluster, file.broker, name) for name in names}
+            if seen.isdisjoint(keys):
+                files.append(file)
+            seen |= keys
+        return tuple(files)

@@ -14,6 +14,7 @@ import pytest
 
 from tests.usage_pipeline.logs import lines, write
 from tests.usage_pipeline.parsed_logs import parsed
+from usage_pipeline.ingest import request_logs
 from usage_pipeline.ingest.paths import LogFile, RequestLogsError, Zones
 from usage_pipeline.ingest.request_logs import RequestLogs
 from usage_pipeline.ingest.stored_logs import identified, log_files, open_log
@@ -145,6 +146,24 @@ def test_a_log_under_two_names_is_read_once(tmp_path: Path) -> None:
     logs = RequestLogs(str(tmp_path))
     assert [str(log), str(other)] == [file.path for file in logs.files()]
     assert {1: 20, 2: 20} == Counter(parsed(logs)[0]["broker"].to_pylist())
+
+
+def test_a_log_that_grows_is_read_once_and_another_with_its_beginning_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its link is read later and is longer. Strimzi begins its logs with the same long text."""
+    log = write(tmp_path, 1, "2026-11-20-10", banner := b"# a setting\n" * 100)
+    (log.parent / "latest").symlink_to(log.name)
+    other = write(tmp_path, 1, "2026-11-20-11", banner + lines(20))
+
+    def growing(file: LogFile) -> LogFile:
+        listed = identified(file)
+        with log.open("ab") as opened:
+            opened.write(lines(1))
+        return listed
+
+    monkeypatch.setattr(request_logs, "identified", growing)
+    assert [str(log), str(other)] == [file.path for file in RequestLogs(str(tmp_path)).files()]
 
 
 @pytest.mark.parametrize("container", ["CRI", "Docker"])
