@@ -27,7 +27,11 @@ from usage_pipeline.ingest.paths import RequestLogsError, Zones, broker_of, name
         ("/logs/broker-3/kafka-20261120.log", 3),
         ("/logs/broker-3/kafka_2026_11_20_10.log.gz", 3),
         ("/logs/3/kafka-2026-11-20.log", 3),
+        ("/logs/broker-3/kafka-202611201059.log", 3),
         ("/logs/kafka-2026/x.log", 2026),
+        ("/logs/broker-192168010/kafka-request.log", 192168010),
+        ("/logs/kafka-1921681010/kafka-request.log", 1921681010),
+        ("/logs/node-200010101/kafka-request.log", 200010101),
     ],
 )
 def test_whose_a_file_is(path: str, expected: int) -> None:
