@@ -94,7 +94,7 @@ def read_owners(path: Path) -> Owners:
             if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
                 raise CostsError(f'{where} must be a list of names, such as ["etl", "etl-*"]')
             for text in texts:
-                if "*" in text[:-1]:
+                if _LISTS[name] == TOPIC and "*" in text[:-1]:
                     raise CostsError(f'{where}: "{text}" has a * before its end; use a prefix')
                 rule = Rule(_LISTS[name], text.removesuffix("*"), text.endswith("*"), owner)
                 first = rules.setdefault((rule.column, rule.text, rule.is_prefix), rule)

@@ -37,6 +37,13 @@ def test_what_no_rule_matches_is_nobodys(tmp_path: Path) -> None:
     assert NOBODY == owners(tmp_path, '[a]\nusers = ["*"]').of_topic("orders")
 
 
+def test_a_wildcard_in_the_name_of_a_certificate_is_part_of_the_name(tmp_path: Path) -> None:
+    """Topics have no * in their names, but principals and client-ids may."""
+    name = "CN=*.mesh.example.com,O=Acme"
+    rules = owners(tmp_path, f'[mesh]\nusers = ["{name}"]\nclient_ids = ["*-{name}"]').rules
+    assert [name, f"*-{name}"] == [rule.text for rule in rules if not rule.is_prefix]
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
