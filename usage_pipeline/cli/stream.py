@@ -213,11 +213,11 @@ def _logs(
     """Return the logs, and check path and pattern with the existing files before Spark starts."""
     from usage_pipeline.ingest.paths import Zones, patterns_of  # noqa: PLC0415 - as above
     from usage_pipeline.ingest.request_logs import RequestLogs  # noqa: PLC0415 - as above
-    from usage_pipeline.streaming.file_source import is_of_stream  # noqa: PLC0415 - as above
+    from usage_pipeline.streaming.file_source import broker_in_stream  # noqa: PLC0415 - as above
 
     logs = RequestLogs(path, Zones.parse(zone), broker_pattern, layout)
     for file in logs.files(cluster):
-        is_of_stream(file.path, patterns_of(broker_pattern), cluster)
+        broker_in_stream(file.path, patterns_of(broker_pattern), cluster)
     return logs
 
 

@@ -24,7 +24,6 @@ from usage_pipeline.ingest.paths import (
     LogFile,
     RequestLogsError,
     broker_and_place,
-    broker_of,
     patterns_of,
 )
 from usage_pipeline.ingest.records import Parsed
@@ -38,8 +37,8 @@ _TASKS_PER_CORE: Final = 4
 _OLDEST: Final = "366d"
 """The largest difference in age to the newest file. Spark ignores older files, and keeps a list of
 the others in memory."""
-_NUMBERED: Final = re.compile(r"[./-]\d{1,4}(\.log)?(\.(gz|zst|bz2))?$")
-_DATED: Final = re.compile(r"(19|20)\d\d[-_./]?\d\d")
+_NUMBERED: Final = re.compile(r"[./_-]\d{1,4}(\.log)?(\.[a-z]\w*)?$")
+_DATED: Final = re.compile(r"(?<!\d)(19|20)\d\d[-_./]?(0[1-9]|1[0-2])")
 _SCHEMA: Final = "path string, modificationTime timestamp, length bigint, content binary"
 """The schema of Spark's source; the content is not read if no query uses it."""
 
@@ -82,9 +81,9 @@ def parsed_files(
     for batch in batches:
         for row in batch.to_pylist():
             path = _plain(row["path"])
-            if not is_of_stream(path, patterns, cluster):
+            broker = broker_in_stream(path, patterns, cluster)
+            if broker is None:
                 continue
-            broker = broker_of(path, patterns)
             changed_at = row["modificationTime"].timestamp()
             zone = logs.zones.name_of(broker)
             file = LogFile(
@@ -95,8 +94,10 @@ def parsed_files(
                 yield from parse_part(Part(file, 0, file.size))
 
 
-def is_of_stream(path: str, patterns: Iterable[re.Pattern[str]], cluster: str | None) -> bool:
-    """Return whether a file belongs to a stream: its path names the same cluster or none.
+def broker_in_stream(
+    path: str, patterns: Iterable[re.Pattern[str]], cluster: str | None
+) -> int | None:
+    """Return the broker of a stream's file; None if its path names another cluster.
 
     Raises:
         ClusterError: the path names a cluster, and the stream has no name.
@@ -110,15 +111,16 @@ def is_of_stream(path: str, patterns: Iterable[re.Pattern[str]], cluster: str | 
             " --cluster-id"
         )
     if of_path not in {None, cluster}:
-        return False
-    _, place = broker_and_place(path, patterns)
-    if _NUMBERED.search(path, place) and not _DATED.search(path, place):
+        return None
+    broker, place = broker_and_place(path, patterns)
+    around = path[: place - len(str(broker))], path[place:]  # The id itself is no date.
+    if _NUMBERED.search(path, place) and not any(map(_DATED.search, around)):
         raise RequestLogsError(
             f"{path} has a name that rotation gives to each file in turn, but a stream reads each"
             " name only once: let log4j name files by their date, as Kafka's own configuration"
             " does, or send the lines to a topic"
         )
-    return True
+    return broker
 
 
 def _plain(uri: str) -> str:

@@ -13,26 +13,52 @@ from tests.usage_pipeline.small_logs import metadata
 from usage_pipeline.ingest.paths import DEFAULT_PATTERNS, RequestLogsError, Zones
 from usage_pipeline.ingest.records import ROWS
 from usage_pipeline.ingest.request_logs import RequestLogs
-from usage_pipeline.streaming.file_source import is_of_stream, parsed_files
+from usage_pipeline.streaming.file_source import broker_in_stream, parsed_files
 from usage_pipeline.streaming.positions import Positions, State
 
 PUT_BACK = datetime(2026, 10, 25, 1, tzinfo=UTC)
 """When Berlin's clock is, from 03:00 to 02:00."""
 
 
-@pytest.mark.parametrize("end", [".1", ".12.gz", "-1.log", ".1.log", ".log.1.zst", "-2.log.gz"])
-def test_a_name_that_is_used_again_is_refused(end: str) -> None:
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/logs/broker-3/kafka-request.log.1",
+        "/logs/broker-3/kafka-request.log.12.gz",
+        "/logs/broker-3/kafka-request.log-1.log",
+        "/logs/broker-3/kafka-request.log.1.log",
+        "/logs/broker-3/kafka-request.log.log.1.zst",
+        "/logs/broker-3/kafka-request.log-2.log.gz",
+        "/logs/broker-3/kafka-request.log.1.lz4",
+        "/logs/broker-3/kafka-request_1.log",
+        "/logs/broker-3/kafka-request.log.10.xz",
+        "/logs/broker-3/kafka-request.log.1.zip",
+        "/logs/broker-3/10.log",
+        "/logs/broker-202011/kafka-request.log.1",
+        "/logs/broker-192168010/kafka-request.log.1",
+    ],
+)
+def test_a_name_that_is_used_again_is_refused(path: str) -> None:
     """Spark reads a name only once, so it would leave out every later file with that name."""
     with pytest.raises(RequestLogsError, match="name files by their date"):
-        is_of_stream(f"/logs/broker-3/kafka-request.log{end}", DEFAULT_PATTERNS, None)
+        broker_in_stream(path, DEFAULT_PATTERNS, None)
 
 
 @pytest.mark.parametrize(
-    "end", [".2026-11-20-10", ".2026-11-20-10.gz", ".20261120", "", "-2026-11-20-1.log.gz"]
+    "path",
+    [
+        "/logs/broker-3/kafka-request.log.2026-11-20-10",
+        "/logs/broker-3/kafka-request.log.2026-11-20-10.gz",
+        "/logs/broker-3/kafka-request.log.20261120",
+        "/logs/broker-3/kafka-request.log",
+        "/logs/broker-3/kafka-request.log-2026-11-20-1.log.gz",
+        "/logs/2026/11/20/broker-3/10.log",
+        "/logs/dt=2026-11-20/broker=3/part-0001.log.gz",
+    ],
 )
-def test_a_name_with_a_date_is_not(end: str) -> None:
-    """Kafka's log4j configurations append the hour to the name."""
-    assert is_of_stream(f"/logs/broker-3/kafka-request.log{end}", DEFAULT_PATTERNS, None)
+def test_a_path_with_a_date_is_not(path: str) -> None:
+    """Kafka's log4j configurations append the hour to the name; others have folders for days."""
+    assert 3 == broker_in_stream(path, DEFAULT_PATTERNS, None)
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
