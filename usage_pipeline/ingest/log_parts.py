@@ -30,8 +30,10 @@ TASK_BYTES: Final = 1 << 30
 _TASKS_OF_A_CORE: Final = 4
 _LINE_START: Final = 128
 """Bytes that show what a file is."""
-_COMPRESSED: Final = re.compile(rb"\x1f\x8b|\x28\xb5\x2f\xfd|\xfd7zXZ|BZh\d1AY")
-"""The first bytes of gzip, zstd, xz and bzip2."""
+_COMPRESSED: Final = re.compile(
+    rb"\x1f\x8b|\x28\xb5\x2f\xfd|\xfd7zXZ|BZh\d1AY|PK\x03\x04|\x04\x22\x4d\x18"
+)
+"""The first bytes of gzip, zstd, xz, bzip2, zip and lz4."""
 _UNPACKED_TIMES: Final = 16
 """How much larger a gzip file is when uncompressed."""
 

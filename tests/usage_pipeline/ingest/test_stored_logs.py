@@ -1,12 +1,17 @@
 """The files of a path: found, and opened."""
 
+import bz2
 import gzip
+import io
 import json
+import lzma
 import os
 import shutil
+import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -188,10 +193,22 @@ def test_a_long_line_in_pieces_is_in_one_part(tmp_path: Path, container: str) ->
     )
 
 
-@pytest.mark.parametrize("codec", ["gzip", "zstd"])
-def test_a_compressed_log_without_the_name_of_one_is_refused(tmp_path: Path, codec: str) -> None:
+def zipped(text: bytes) -> bytes:
+    with zipfile.ZipFile(file := io.BytesIO(), "w") as archive:
+        archive.writestr("kafka-request.log", text)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "compress",
+    [gzip.compress, bz2.compress, lzma.compress, zipped]
+    + [partial(pa.compress, codec=codec, asbytes=True) for codec in ("zstd", "lz4")],
+)
+def test_a_compressed_log_without_the_name_of_one_is_refused(
+    tmp_path: Path, compress: Callable[[bytes], bytes]
+) -> None:
     """Read as text, it would have no request, and nobody would notice."""
-    write(tmp_path, 1, "2026-11-20-10.z", pa.compress(lines(99), codec, asbytes=True))
+    write(tmp_path, 1, "2026-11-20-10.z", compress(lines(99)))
     with pytest.raises(RequestLogsError, match=r"-10\.z is compressed, and not named \.gz"):
         parsed(RequestLogs(str(tmp_path)))
 
