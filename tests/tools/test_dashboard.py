@@ -5,7 +5,7 @@ import json
 import re
 from typing import Any
 
-from tests.deploy.prometheus.rules import METRIC, alerts, documented
+from tests.deploy.prometheus.rules import METRIC, alerts, documented, rules
 from tools.dashboard.document import FILE, document
 from tools.dashboard.rows import ROWS
 
@@ -57,6 +57,20 @@ def test_every_query_is_of_the_chosen_clusters_and_prometheus() -> None:
         assert selectors == target["expr"].count('cluster=~"$cluster"'), target["expr"]
         assert set() == set(METRIC.findall(target["expr"])) - documented()
     assert sum(len(shown.queries) for row in ROWS for shown in row.panels) == len(targets)
+
+
+def test_the_available_bytes_are_those_of_the_recorded_rule() -> None:
+    """A sidecar that can't reach a broker keeps its last reading, which must not be the least."""
+    (recorded,) = (
+        "".join(rule["expr"].split())
+        for rule in rules()
+        if rule.get("record") == "volume:kafka_throttle_available_bytes:min"
+    )
+    targets = [target["expr"] for panel in panels() for target in panel.get("targets", [])]
+    queries = ["".join(query.replace('{cluster=~"$cluster"}', "").split()) for query in targets]
+    of_bytes = [query for query in queries if "kafka_throttle_volume_available_bytes" in query]
+    assert of_bytes
+    assert [] == [query for query in of_bytes if f"({recorded})" not in query]
 
 
 def test_the_panel_of_alerts_leaves_none_out() -> None:

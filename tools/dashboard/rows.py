@@ -20,7 +20,12 @@ from tools.dashboard.parts import (
 )
 from tools.dashboard.shown import Query, Shown, ShownRow
 
-_AVAILABLE: Final = of_volume("min", "volume_available_bytes")
+# Without the last readings of sidecars that can't reach the broker, if any sidecar can.
+_AVAILABLE: Final = (
+    f"(min by (cluster, broker, log_dir) ({of('volume_available_bytes')}"
+    f" unless on (cluster, job, instance, broker) {of('broker_failing')} == 1)"
+    f" or {of_volume('min', 'volume_available_bytes')})"
+)
 _LIMIT: Final = of_volume("max", "volume_limit_bytes")
 _HEADROOM: Final = f"({_AVAILABLE} - {_LIMIT})"
 _FILL: Final = of_volume("max", "volume_fill_bytes_per_second")
