@@ -78,7 +78,7 @@ def test_the_rules_tell_clusters_apart() -> None:
 
 
 def test_prometheus_may_have_the_ca_from_elsewhere() -> None:
-    """A ConfigMap takes the place of the Secret, since the operator takes one of them alone."""
+    """A ConfigMap or a file takes the place of the Secret: the operator takes one of them alone."""
     own = {"configMap": {"name": "corp-ca", "key": "ca.crt"}}
     for ca, expected in (
         (own, own),
@@ -90,6 +90,10 @@ def test_prometheus_may_have_the_ca_from_elsewhere() -> None:
         monitor = one(render(merged(PER_CLUSTER, values)), "PodMonitor")["spec"]
         (endpoint,) = monitor["podMetricsEndpoints"]
         assert expected == endpoint["tlsConfig"]["ca"]
+    of_file = {"monitor": "ServiceMonitor", "tlsConfig": {"caFile": "/etc/prometheus/ca.crt"}}
+    values = {"apiTls": {"secret": {"name": "api-tls"}}, "monitoring": of_file}
+    monitor = one(render(merged(PER_CLUSTER, values)), "ServiceMonitor")["spec"]
+    assert "ca" not in monitor["endpoints"][0]["tlsConfig"]
 
 
 def test_the_job_is_one_that_the_rules_know() -> None:
