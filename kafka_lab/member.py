@@ -107,5 +107,7 @@ class Member(Node):
             await self.start(timeout_s)
 
     def _offline_count(self, path: str) -> int:
-        # The message is "Stopping serving replicas in dir" in every version since 1.0.
-        return self.broker.log.read_bytes().count(f"serving replicas in dir {path}".encode())
+        # The message in every version since 1.0. "Stopping serving" comes before DescribeLogDirs
+        # reports the log dir as offline.
+        message = f"Stopped serving replicas in dir {path}"
+        return self.broker.log.read_bytes().count(message.encode())
