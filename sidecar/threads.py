@@ -49,7 +49,12 @@ class OwnThreads(Executor):
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    async def getaddrinfo(self, host: object, port: object, **options: Any) -> Any:  # noqa: ANN401
+    async def getaddrinfo(
+        self,
+        host: object,
+        port: object,
+        **options: Any,  # noqa: ANN401 - as in asyncio
+    ) -> Any:  # noqa: ANN401 - as in asyncio
         look_up = partial(socket.getaddrinfo, **options)
         return await OwnThreads("name lookup").call(look_up, host, port)
 

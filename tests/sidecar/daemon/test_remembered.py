@@ -46,6 +46,15 @@ class FailingDisk(MachineDisk):
         return super().read(path)
 
 
+def overridden(path: Path, now: float) -> bytes:
+    """The content of a state file with an override of 0.5, which it writes."""
+    override = Override(0.5, "of before", now - 10.0, now + 3600.0)
+    state = PersistedState(Memory(override=override), 0.5, Source.OVERRIDE, now)
+    rules = load(environ={**ENVIRON, "SIDECAR_STATE_FILE": str(path)}).settings.rules
+    StateFile(path, rules).save(state, lambda steady_s: steady_s)
+    return path.read_bytes()
+
+
 async def test_a_read_that_fails_once_loses_no_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,12 +78,7 @@ async def test_a_file_that_can_not_be_read_is_read_later(
     path, disk = tmp_path / "state.json", FailingDisk(float("inf"))
     environ = {"SIDECAR_STATE_FILE": str(path)}
     machine = Machine(disk=disk)
-    now = machine.clock.now()
-    override = Override(0.5, "of before", now - 10.0, now + 3600.0)
-    state = PersistedState(Memory(override=override), 0.5, Source.OVERRIDE, now)
-    rules = load(environ={**ENVIRON, **environ}).settings.rules
-    StateFile(path, rules).save(state, lambda steady_s: steady_s)
-    written = path.read_bytes()
+    written = overridden(path, machine.clock.now())
     async with composed(environ, machine) as (parts, client):
         answer = await client.get("/v1/throttle-factor")
         assert 503 == answer.status_code
@@ -125,12 +129,7 @@ async def test_a_daemon_starts_without_its_state(
             "SIDECAR_STATE_FILE": str(path),
         }
         machine = Machine(disk=disk)
-        now = machine.clock.now()
-        override = Override(0.5, "of before", now - 10.0, now + 3600.0)
-        state = PersistedState(Memory(override=override), 0.5, Source.OVERRIDE, now)
-        rules = load(environ={**ENVIRON, **environ}).settings.rules
-        StateFile(path, rules).save(state, lambda steady_s: steady_s)
-        written = path.read_bytes()
+        written = overridden(path, machine.clock.now())
         try:
             async with composed(environ, machine) as (parts, client):
                 assert parts.board.withheld
