@@ -66,7 +66,7 @@ class QuotaPlatform(Protocol):
     async def restore(
         self, originals: Mapping[Entity, float | None], also: Collection[Entity] = ()
     ) -> Outcomes | Failure:
-        """Set originals (None removes a quota), and only then keep them no longer.
+        """Set originals (None removes a quota) and keep them no longer, together if possible.
 
         Args:
             originals: entity -> its original.
@@ -149,24 +149,23 @@ class KafkaQuotas:
     async def restore(
         self, originals: Mapping[Entity, float | None], also: Collection[Entity] = ()
     ) -> Outcomes | Failure:
-        """As in ``QuotaPlatform``."""
-        outcomes = await self._set(originals)
+        """As in ``QuotaPlatform``.
+
+        One request, which Kafka's controllers make whole (KRaft): if another sidecar's change came
+        between an original and the end of its record, nobody would know of that change. Brokers
+        with ZooKeeper and other platforms make the changes of a request in their order.
+        """
+        changes: dict[Entity, float | None] = {}
+        for entity in (*originals, *also):
+            if entity in originals:
+                changes[entity] = originals[entity]
+            changes |= dict.fromkeys(records_of(entity))
+        outcomes = await self._set(changes)
         if isinstance(outcomes, Failure):
             return outcomes
-        done = [*(entity for entity, failure in outcomes.items() if failure is None), *also]
-        cleared = await self._set(
-            {record: None for entity in done for record in records_of(entity)}
-        )
-        if isinstance(cleared, Failure):
-            return cleared
         return {
-            **outcomes,
-            **{
-                entity: failure
-                for entity in done
-                for record in records_of(entity)
-                if (failure := cleared[record]) is not None
-            },
+            entity: next(filter(None, map(outcomes.get, (entity, *records_of(entity)))), None)
+            for entity in (*originals, *also)
         }
 
     async def _set(self, values: Mapping[Entity, float | None]) -> Outcomes | Failure:

@@ -26,9 +26,10 @@ from sidecar.quotas.entities import ClientQuotas, Entity, describe_parts
 from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
 
-MOST_AT_ONCE: Final = 1000
-"""Kafka refuses a request whose changes need more than 10,000 records (POLICY_VIOLATION). Even, so
-that an original and its quota stay together (``sidecar.client_quotas.platform``)."""
+MOST_AT_ONCE: Final = 996
+"""Kafka refuses a request whose changes need more than 10,000 records (POLICY_VIOLATION). A
+multiple of 2 and 3, so that changes which belong together stay together: a quota and its original
+(``sidecar.client_quotas.platform``)."""
 
 _UNLIMITED: Final = 2.0**63
 _DESCRIBE_CLIENT_QUOTAS = DescribeClientQuotas()

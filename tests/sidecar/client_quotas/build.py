@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from random import Random
 
 from sidecar.client_quotas.plan import Ledger
 from sidecar.client_quotas.platform import KafkaQuotas
@@ -21,6 +22,7 @@ from tests.sidecar.throttle.build import FakeClock
 
 KEY = "producer_byte_rate"
 FLOOR = 100_000
+LATEST_S = 60.0
 DOWN = Failure(FailureKind.CONNECT, "no broker answers")
 
 
@@ -77,6 +79,52 @@ class FakeKafka:
 
     def produce(self, entity: Entity) -> float | None:
         return self.quotas.get(entity, {}).get(KEY)
+
+
+@dataclass
+class SlowKafka(FakeKafka):
+    """A simulation of brokers some of which make changes late, and answer nothing until then.
+
+    A request may be made late, be made at once without an answer, or both. Each is made whole, as
+    Kafka's controllers (KRaft) do.
+
+    Attributes:
+        clock: moved by the test.
+        random: decides what happens to each request.
+        is_slow: whether requests that come now may be late.
+        waiting: when to make which changes.
+    """
+
+    clock: FakeClock = field(kw_only=True)
+    random: Random = field(kw_only=True)
+    is_slow: bool = True
+    waiting: list[tuple[float, list[Alteration]]] = field(default_factory=list)
+
+    async def describe(self) -> ClientQuotas | Failure:
+        await self._catch_up()
+        return await super().describe()
+
+    async def alter(self, alterations: Sequence[Alteration]) -> list[Failure | None] | Failure:
+        await self._catch_up()
+        fate = self.random.choice(["late", "lost", "both", "well"]) if self.is_slow else "well"
+        if fate in {"late", "both"}:
+            at = self.clock.now + self.random.uniform(0.0, LATEST_S)
+            self.waiting.append((at, list(alterations)))
+        answer = DOWN if fate == "late" else await super().alter(alterations)
+        # The other sidecar's late change may come between any two requests.
+        if self.waiting and self.random.random() < 0.2:
+            self.waiting[0] = (self.clock.now, self.waiting[0][1])
+        return answer if fate in {"both", "well"} else DOWN
+
+    async def _catch_up(self) -> None:
+        due = sorted((each for each in self.waiting if each[0] <= self.clock.now), key=_at)
+        self.waiting = [each for each in self.waiting if each[0] > self.clock.now]
+        for _, alterations in due:
+            await super().alter(alterations)
+
+
+def _at(change: tuple[float, list[Alteration]]) -> float:
+    return change[0]
 
 
 class Sidecar:

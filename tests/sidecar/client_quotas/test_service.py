@@ -2,14 +2,15 @@
 
 import logging
 import random
-from collections.abc import Mapping, Set
+from collections.abc import Sequence
 from copy import deepcopy
 
 import pytest
 
 from sidecar.client_quotas.plan import MOST_FIGHTS
-from sidecar.client_quotas.platform import KafkaQuotas, Outcomes
+from sidecar.client_quotas.platform import KafkaQuotas
 from sidecar.control.board import Board
+from sidecar.kafka.quota_messages import Alteration
 from sidecar.quotas.entities import DEFAULT, Entity
 from sidecar.quotas.kept_originals import is_record
 from sidecar.throttle.decision import Shadow, Source, VolumeLimit
@@ -18,7 +19,15 @@ from sidecar.throttle.memory import BudgetThrottle
 from sidecar.throttle.quota_steps import is_rung
 from sidecar.throttle.rules import Rules
 from sidecar.volumes import Failure, FailureKind
-from tests.sidecar.client_quotas.build import FLOOR, KEY, FakeKafka, Sidecar
+from tests.sidecar.client_quotas.build import (
+    DOWN,
+    FLOOR,
+    KEY,
+    LATEST_S,
+    FakeKafka,
+    Sidecar,
+    SlowKafka,
+)
 from tests.sidecar.throttle.build import FakeClock, reading, remembering, whole
 
 ALICE, BOB, SMALL = Entity("alice"), Entity("bob", DEFAULT), Entity(client_id="small")
@@ -310,32 +319,53 @@ async def test_a_sidecar_that_sees_nothing_undoes_little_of_what_another_lowers(
     assert BEFORE == cluster.quotas
 
 
-async def test_an_answer_that_is_lost_is_nobody_elses_change(
+async def test_originals_that_were_set_without_an_answer_are_nobody_elses_change(
     clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Originals are set, but the records stay: the next time quotas fall as before."""
-    cluster, restore = kafka(), KafkaQuotas.restore
+    """A platform that sets one after the other may keep the records: later, quotas fall as ever."""
+    cluster = kafka()
 
-    def cut() -> None:
-        cluster.is_down = True
-
-    async def loses(
-        self: KafkaQuotas, originals: Mapping[Entity, float | None], release: Set[Entity]
-    ) -> Outcomes | Failure:
-        cluster.late = cut
-        return await restore(self, originals, release)
+    async def stops_at_records(alterations: Sequence[Alteration]) -> Failure:
+        clients = [each for each in alterations if not is_record(Entity.of(each[0]))]
+        await cluster.alter(clients)
+        return DOWN
 
     sidecar = Sidecar(cluster, clock)
+    stopping = KafkaQuotas(cluster.describe, stops_at_records)
     for _ in range(MOST_FIGHTS + 1):
-        monkeypatch.setattr(KafkaQuotas, "restore", loses)
         await sidecar.run(0.0, 60.0)
         assert 1e7 > (cluster.produce(ALICE) or 0.0)
-        await sidecar.run(1.0, 60.0)
-        monkeypatch.setattr(KafkaQuotas, "restore", restore)
-        cluster.is_down = False
+        with monkeypatch.context() as patched:
+            patched.setattr(sidecar.throttle, "platform", stopping)
+            await sidecar.run(1.0, 60.0)
+        assert 1e7 == cluster.produce(ALICE)
     await sidecar.run(1.0, 60.0)
     assert BEFORE == cluster.quotas
     assert [] == sidecar.throttle.ledger.left
+
+
+@pytest.mark.parametrize("seed", range(30))
+async def test_changes_that_brokers_make_up_to_a_minute_late_leave_no_quota(
+    clock: FakeClock, seed: int
+) -> None:
+    """A frozen broker still makes a change that another address has long made, and later ones.
+
+    Nobody remembers such a change: all sidecars lose their state files meanwhile.
+    """
+    cluster = SlowKafka(deepcopy(BEFORE), clock=clock, random=random.Random(seed))
+    sidecars = [Sidecar(cluster, clock), Sidecar(cluster, clock)]
+    await sidecars[0].run(0.0, 60.0, sidecars[1])
+    # They see that there is room one after the other, so one lowers while the other restores.
+    for factor in (1.0, 0.0, 1.0, 0.0):
+        await sidecars[0].run(factor, 8.0)
+        await sidecars[1].run(1.0, 8.0)
+    await sidecars[0].run(1.0, 20.0, sidecars[1])
+    cluster.is_slow = False
+    for each in sidecars:
+        each.file.clear()
+        each.start()
+    await sidecars[0].run(1.0, LATEST_S + RELEASED_S, sidecars[1])
+    assert BEFORE == cluster.quotas
 
 
 async def test_one_that_leaves_acting_to_others(clock: FakeClock) -> None:
