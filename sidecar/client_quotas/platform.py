@@ -64,12 +64,12 @@ class QuotaPlatform(Protocol):
         """
 
     async def restore(
-        self, originals: Mapping[Entity, float | None], also: Collection[Entity] = ()
+        self, originals: Mapping[Entity, Kept], also: Collection[Entity] = ()
     ) -> Outcomes | Failure:
         """Set originals (None removes a quota) and keep them no longer, together if possible.
 
         Args:
-            originals: entity -> its original.
+            originals: entity -> its original. One that can't be set is kept.
             also: entities whose quota stays as it is, but whose original is no longer kept.
         """
 
@@ -147,7 +147,7 @@ class KafkaQuotas:
         return {**{entity: outcomes.get(entity) for entity in values}, **failed}
 
     async def restore(
-        self, originals: Mapping[Entity, float | None], also: Collection[Entity] = ()
+        self, originals: Mapping[Entity, Kept], also: Collection[Entity] = ()
     ) -> Outcomes | Failure:
         """As in ``QuotaPlatform``.
 
@@ -156,17 +156,25 @@ class KafkaQuotas:
         with ZooKeeper and other platforms make the changes of a request in their order.
         """
         changes: dict[Entity, float | None] = {}
-        for entity in (*originals, *also):
-            if entity in originals:
-                changes[entity] = originals[entity]
+        for entity, kept in originals.items():
+            changes[entity] = kept.original
             changes |= dict.fromkeys(records_of(entity))
+        changes |= {record: None for entity in also for record in records_of(entity)}
         outcomes = await self._set(changes)
         if isinstance(outcomes, Failure):
             return outcomes
-        return {
-            entity: next(filter(None, map(outcomes.get, (entity, *records_of(entity)))), None)
-            for entity in (*originals, *also)
+        refused = {
+            entity: kept for entity, kept in originals.items() if outcomes[entity] is not None
         }
+        # The record is the only copy of the original.
+        await self._set(dict(record_of(entity, kept) for entity, kept in refused.items()))
+        of_records = {
+            entity: failure
+            for entity in (*originals, *also)
+            for record in records_of(entity)
+            if (failure := outcomes[record]) is not None
+        }
+        return {entity: outcomes[entity] for entity in originals} | of_records
 
     async def _set(self, values: Mapping[Entity, float | None]) -> Outcomes | Failure:
         if not values:

@@ -301,7 +301,8 @@ class QuotaThrottle:
         restored: Outcomes | Failure = {}
         if planned.restore or planned.release:
             self.ledger.note_restoring(planned.restore, self.board.now())
-            restored = await self.platform.restore(planned.restore, planned.release)
+            originals = {entity: self.ledger.kept[entity] for entity in planned.restore}
+            restored = await self.platform.restore(originals, planned.release)
         if isinstance(restored, Failure):
             return restored
         for entity in planned.restore:

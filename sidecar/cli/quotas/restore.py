@@ -148,17 +148,15 @@ async def _restore_for_good(platform: "KafkaQuotas", watch_s: float) -> None:
 async def _restore(platform: "KafkaQuotas", found: "Found") -> None:
     """Restore all quotas; a quota that can't be restored keeps its record, the only copy."""
     changed = found.changed
-    originals = {
-        entity: kept.original for entity, kept in found.kept.items() if entity not in changed
-    }
+    originals = {entity: kept for entity, kept in found.kept.items() if entity not in changed}
     outcomes = must(await platform.restore(originals, changed))
     for entity in changed:
         if entity not in outcomes:
             now = quota_text(found.quotas.get(entity))
             click.echo(f"{entity}: kept at {now}, since somebody changed it")
-    for entity, original in originals.items():
+    for entity, kept in originals.items():
         if outcomes[entity] is None:
-            click.echo(f"{entity}: restored to {quota_text(original)}")
+            click.echo(f"{entity}: restored to {quota_text(kept.original)}")
     failures = [failure.message for failure in outcomes.values() if failure is not None]
     if failures:
         raise BrokersError("\n".join(failures))

@@ -93,7 +93,7 @@ async def test_quotas_are_lowered_and_come_back(token: Path, *, merges: bool) ->
     assert {**BEFORE, "producer_byte_rate": 8559249.0} in scripted.quotas
     assert {"client-id": "default", "producer_byte_rate": 6e6} in scripted.quotas
     assert Found({ALICE: 8559249.0, REST: 6e6}, kept) == await platform.read()
-    assert {ALICE: None, REST: None} == await platform.restore({ALICE: 1e7, REST: None})
+    assert {ALICE: None, REST: None} == await platform.restore(kept)
     assert sorted(map(str, before)) == sorted(map(str, scripted.quotas))
 
 
@@ -102,10 +102,10 @@ async def test_a_quota_is_removed_without_its_neighbours(token: Path, *, merges:
     """The API removes all of an entity, so the others are set again, or named in the failure."""
     scripted = Scripted([{**BEFORE}], merges, {"POST": 2})
     platform = quotas_of(scripted, token)
-    assert {ALICE: None} == await platform.restore({ALICE: None})
+    assert {ALICE: None} == await platform.restore({ALICE: Kept(None, 1e7)})
     assert [{"user": "alice", "consumer_byte_rate": 5e6}] == scripted.quotas
     scripted.quotas, scripted.refuses = [{**BEFORE}], {"POST": 3}
-    outcomes = await platform.restore({ALICE: None})
+    outcomes = await platform.restore({ALICE: Kept(None, 1e7)})
     assert isinstance(outcomes, dict)
     failure = outcomes[ALICE]
     assert failure is not None
