@@ -128,6 +128,42 @@ def test_commands_are_known_programs() -> None:
     assert len(commands("throttle-sidecar")) > 10
 
 
+def changes(action: str) -> set[tuple[str, str, str, str]]:
+    """The page, the entity's type and name, and the key of all that pages add or delete."""
+    found = set()
+    for page, command in commands("kafka-configs.sh"):
+        if action in command:
+            at = command.index("--entity-type") + 1
+            name = command[at + 2] if command[at + 1] == "--entity-name" else ""
+            # A comma in brackets belongs to a value.
+            for each in re.split(r",(?![^[]*\])", command[command.index(action) + 1]):
+                found.add((page, command[at], name, each.partition("=")[0]))
+    return found
+
+
+def test_what_a_page_sets_it_also_deletes() -> None:
+    """Nothing set at night stays. A topic's former retention is set again by hand."""
+    added = {each for each in changes("--add-config") if each[1] != "topics"}
+    assert 6 < len(added)
+    assert set() == added - changes("--delete-config")
+
+
+def test_a_reassignment_that_a_page_slows_is_fast_again() -> None:
+    """--verify removes Kafka's throttle once the plan is complete."""
+    runs = commands("kafka-reassign-partitions.sh")
+    slowed = {page for page, command in runs if "--throttle" in command}
+    assert slowed == {page for page, command in runs if "--verify" in command}
+
+
+def test_pauses_that_pages_set_can_be_measured() -> None:
+    """Those of docs/quota-callback-reference.md are the longest."""
+    properties = (ROOT / "docs" / "quota-callback-reference.md").read_text(encoding="utf-8")
+    (longest,) = re.findall(r"\| pause\.max\.ms .* Keep it at (\d+) or below", properties)
+    texts = [page.read_text(encoding="utf-8") for page in PAGES]
+    pauses = [int(each) for text in texts for each in re.findall(r"\.pause\.max\.ms=(\d+)", text)]
+    assert max(pauses) <= int(longest)
+
+
 def test_metrics_and_properties_are_there() -> None:
     """Those that pages name are documented."""
     properties = (ROOT / "docs" / "quota-callback-reference.md").read_text(encoding="utf-8")
