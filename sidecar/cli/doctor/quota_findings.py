@@ -112,7 +112,8 @@ def quota_effect(facts: Facts, when: str) -> Finding:
     name, found = "effect", facts.quotas
     rights = facts.rights if facts.by_acls else _NEEDED
     if not isinstance(rights, NotKnown) and (lacking := _NEEDED - rights):
-        what = f"{when} nobody is throttled: {' and '.join(sorted(lacking))} on the cluster lack"
+        needed = " and ".join(sorted(lacking))
+        what = f"{when} nobody is throttled: the sidecar lacks {needed} on the cluster"
         return Finding(name, "fail", what, "mend the ACLs above")
     if isinstance(found, NotKnown):
         what = f"{when} nobody knows who is throttled: {found.why}"

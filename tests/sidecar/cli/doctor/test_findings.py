@@ -330,7 +330,7 @@ def test_without_a_jar_all_is_ok_too() -> None:
         pytest.param(
             replace(LOWERING, rights=WHOLE.rights),
             {("ACLs", "fail"), ("effect", "fail")},
-            "nobody is throttled: AlterConfigs on the cluster lack",
+            "nobody is throttled: the sidecar lacks AlterConfigs on the cluster",
             id="a missing right to set quotas",
         ),
         pytest.param(
