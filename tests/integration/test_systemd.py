@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from sidecar.settings import describe
+from tests.docs.blocks import blocks
 from tests.integration.container import end
 from tests.support.waiting import seen
 
@@ -172,3 +173,39 @@ async def test_systemd_starts_it_again_and_stops_it(tmp_path: Path) -> None:
         log = inside("journalctl", "--unit", UNIT.name)
         # By itself, and with 0: of another end systemd says "Failed with result".
         assert re.search(r"INFO +stopped\n.*: Deactivated successfully\.", log), log
+
+
+LOGIN = """
+printf secret >/etc/throttle-sidecar/kafka-password
+cat >/etc/throttle-sidecar/sidecar.toml <<END
+[kafka_admin]
+bootstrap_servers = "localhost:1"
+security_protocol = "SASL_PLAINTEXT"
+sasl_mechanism = "SCRAM-SHA-512"
+sasl_username = "throttle-sidecar"
+
+[storage.per_volume_limit]
+min_available_ratio = 0.1
+END
+"""
+"""Settings with a login, whose password is in a file, to no broker."""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
+async def test_commands_beside_the_unit(tmp_path: Path) -> None:
+    """As the page has them, they use the unit's password and state, and delete the state."""
+    lines = [each.line for block in blocks("docs/install.md") for each in block.commands]
+    doctor, restore, remove = (
+        line.removeprefix("sudo ") for line in lines if line.startswith(("sudo env ", "sudo rm "))
+    )
+    with booting(tmp_path) as inside:
+        shell = partial(inside, "env", "COLUMNS=200", "sh", "-c")
+        state = partial(shell, "ls /var/lib/private/throttle-sidecar")
+        await seen("a state", state, lambda text: "state.json" in text)
+        shell(f"systemctl stop {UNIT.name}; {LOGIN}")
+        said = shell(doctor)
+        assert "/var/lib/throttle-sidecar/state.json can be written" in said
+        for printed in (said, shell(restore)):
+            assert "no broker reported" in printed
+        shell(remove)
+        assert "" == state()
