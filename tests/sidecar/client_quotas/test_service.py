@@ -399,6 +399,22 @@ async def test_one_that_only_observes_does_not_act_for_others(clock: FakeClock) 
     assert not follows.throttle._is_alone
 
 
+async def test_observe_mode_restores_nothing(clock: FakeClock) -> None:
+    """What is lowered when the mode changes stays, so "quotas restore" comes after the change."""
+    cluster = kafka()
+    sidecar = Sidecar(cluster, clock)
+    await sidecar.run(0.0, 60.0)
+    lowered = deepcopy(cluster.quotas)
+    sidecar.start()
+    limit = VolumeLimit(Rules(MinAvailableBytes(10), 300.0), 1.0)
+    sidecar.board = sidecar.throttle.board = Board(Shadow(limit), clock)
+    for available in [5] * 10 + [50] * 100:
+        sidecar.board.observe(whole(clock.now, [reading(1, clock.now, {"/d": available})]))
+        await sidecar.throttle.settle()
+        clock.now += 6.0
+    assert lowered == cluster.quotas
+
+
 @pytest.mark.parametrize("acts", [False, True])
 async def test_a_failure_is_over_once_quotas_are_read_again_or_need_not_be(
     clock: FakeClock, acts: bool
