@@ -6,7 +6,6 @@ one of them is there already, nothing is written.
 
 import gzip
 import os
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
@@ -200,12 +199,7 @@ def _left_out(combined: Combined) -> Iterator[str]:
 
 
 def _summary(combined: Combined, files: int, out: Path) -> str:
-    readings = Counter(
-        (broker, volume.log_dir)
-        for each in combined.observations
-        for broker, answer in each.answers.items()
-        for volume in getattr(answer, "volumes", ())
-    )
+    readings = combined.readings
     first, last = (
         datetime.fromtimestamp(combined.observations[at].observed_at, UTC).strftime(
             "%Y-%m-%d %H:%M:%S"

@@ -2,17 +2,31 @@
 
 Example: points of the total and of the available bytes of broker 3's ``/data`` at 08:00 are one
 reading. At 08:05 there are only available bytes: that is counted, and no reading.
+
+A replay takes an observation for all log dirs of a broker. Since the times of two log dirs may
+differ, an observation also has the last sizes of the broker's other log dirs. Sizes apply until the
+log dir's next ones; if these are missing, for one usual step (the median) of the log dir.
+
+Example: ``/data1`` is read at 08:00:00, 08:01:00 and so on, and ``/data2`` 2 s later, for the last
+time at 09:00:02. The observations from 08:00:02 to 09:01:00 have both log dirs, later ones only
+``/data1``.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, pairwise
+from math import inf
+from statistics import median_low
+from typing import Final
 
 from sidecar.history.coverage import LogDir
 from sidecar.history.imports.points import DataError, Kind, Point, Series
 from sidecar.history.imports.volume_names import VolumeNames
 from sidecar.volumes import Observation, Reading, Volume
+
+_STEPS_OF_A_GAP: Final = 1.5
+"""From that many usual steps on, sizes are missing; fewer are a step that came late."""
 
 
 @dataclass(slots=True)
@@ -20,12 +34,14 @@ class Combined:
     """What points are together.
 
     Attributes:
-        observations: by time, each with the readings of that time.
+        observations: by time, each with the brokers of which a log dir was read at that time.
+        readings: log dirs, with how many readings there are of each.
         unmapped: the series that are no volume's total or available bytes, with their points.
         unpaired: log dirs, with how many points had no other size at the same time.
     """
 
     observations: list[Observation] = field(default_factory=list)
+    readings: Counter[LogDir] = field(default_factory=Counter)
     unmapped: Counter[Series] = field(default_factory=Counter)
     unpaired: Counter[LogDir] = field(default_factory=Counter)
 
@@ -56,23 +72,54 @@ def combine(points: Iterable[Point], names: VolumeNames, origin: str) -> Combine
         known = sizes.setdefault((point.at, log_dir), {}).setdefault(kind, point)
         if known.size_bytes != point.size_bytes:
             raise DataError(_conflict(known, point, log_dir))
-    readings = list(_readings(sizes, combined.unpaired))
-    readings.sort(key=lambda reading: (reading.read_at, reading.broker_id))
-    for at, group in groupby(readings, key=lambda reading: reading.read_at):
-        answers: dict[int, Reading] = {}
-        for each in group:
-            before = answers.get(each.broker_id)
-            volumes = (*before.volumes, *each.volumes) if before else each.volumes
-            answers[each.broker_id] = Reading(each.broker_id, at, volumes)
+    rows = _rows(sizes, combined.unpaired)
+    combined.readings.update(row.log_dir for row in rows)
+    latest: dict[int, dict[LogDir, _Row]] = {}
+    for at, group in groupby(rows, key=lambda row: row.at):
+        brokers: set[int] = set()
+        for row in group:
+            brokers.add(row.volume.broker_id)
+            latest.setdefault(row.volume.broker_id, {})[row.log_dir] = row
+        answers = {
+            broker: Reading(
+                broker,
+                at,
+                tuple(row.volume for row in latest[broker].values() if row.applies(at)),
+            )
+            for broker in sorted(brokers)
+        }
         combined.observations.append(Observation(at, origin, None, answers))
     return combined
 
 
-def _readings(
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A reading of one log dir.
+
+    Attributes:
+        at: its time, epoch seconds.
+        until: the end (exclusive) of the time for which its sizes apply, epoch seconds.
+        volume: the log dir's sizes.
+    """
+
+    at: float
+    until: float
+    volume: Volume
+
+    @property
+    def log_dir(self) -> LogDir:
+        return self.volume.broker_id, self.volume.log_dir
+
+    def applies(self, at: float) -> bool:
+        return at == self.at or at < self.until
+
+
+def _rows(
     sizes: dict[tuple[float, LogDir], dict[Kind, Point]], unpaired: Counter[LogDir]
-) -> Iterator[Reading]:
-    """Yield a reading for each volume and time."""
-    for (at, log_dir), both in sizes.items():
+) -> list[_Row]:
+    """Return the readings, sorted by time and log dir."""
+    volumes: dict[LogDir, list[tuple[float, Volume]]] = {}
+    for (at, log_dir), both in sorted(sizes.items(), key=lambda item: item[0]):
         total, available = both.get(Kind.TOTAL), both.get(Kind.AVAILABLE)
         if total is None or available is None:
             unpaired[log_dir] += 1
@@ -82,8 +129,24 @@ def _readings(
                 f"{available.place}: {available.size_bytes} available bytes are more than the"
                 f" {total.size_bytes} total bytes ({total.place})"
             )
-        broker, path = log_dir
-        yield Reading(broker, at, (Volume(broker, path, total.size_bytes, available.size_bytes),))
+        volume = Volume(*log_dir, total.size_bytes, available.size_bytes)
+        volumes.setdefault(log_dir, []).append((at, volume))
+    return sorted(
+        (
+            _Row(at, until, volume)
+            for each in volumes.values()
+            for (at, volume), until in zip(each, _ends([at for at, _ in each]), strict=True)
+        ),
+        key=lambda row: (row.at, row.log_dir),
+    )
+
+
+def _ends(times: Sequence[float]) -> Iterator[float]:
+    """Yield until when the sizes of each time apply; the times are those of one log dir."""
+    steps = [following - at for at, following in pairwise(times)]
+    usual = median_low(steps) if steps else 0.0
+    for at, following in pairwise((*times, inf)):
+        yield following if following - at < _STEPS_OF_A_GAP * usual else at + usual
 
 
 def _conflict(known: Point, point: Point, log_dir: LogDir) -> str:

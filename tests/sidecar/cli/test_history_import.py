@@ -78,6 +78,31 @@ def test_prometheus_becomes_a_history(kubelet: Path, tmp_path: Path) -> None:
     assert "1 throttle, 55 min together (47.83% of the time)" in replay
 
 
+def test_log_dirs_with_other_seconds_are_one_throttle(tmp_path: Path) -> None:
+    """As raw samples of two targets have them: 60 throttles would be untrue."""
+    result = [
+        {
+            "metric": {"__name__": name, "dir": f"/data{number}", "host": "3"},
+            "values": [
+                [BEGIN_S + 60 * minute + 2 * number, str(full if minute >= 60 else size)]
+                for minute in range(120)
+            ],
+        }
+        for number, full in enumerate((60, 20))
+        for name, size, full in (("size", 100, 100), ("avail", 60, full))
+    ]
+    file, out = tmp_path / "raw.json", tmp_path / "out"
+    data = {"resultType": "matrix", "result": result}
+    file.write_text(json.dumps({"status": "success", "data": data}))
+    rules = ("--match", r"host=(?P<broker>\d+)", "--log-dir", "{dir}")
+    imported = run("--prometheus", file, *rules, "--out", out)
+    assert imported.stdout.startswith("240 readings of 2 volumes of 1 broker from"), imported.output
+    words = ["replay-decisions", "--history", str(out), "--json"]
+    replay = json.loads(CliRunner().invoke(group, words, env=LIMIT).stdout)
+    expected = ["2026-01-05T09:00:02.000Z"]
+    assert expected == [each["from"] for each in replay["throttles"]]
+
+
 def test_a_url_is_asked_with_the_token(canned: Canned, tmp_path: Path) -> None:
     """The query is encoded, and its two answers are put together."""
     token = tmp_path / "token"

@@ -44,6 +44,55 @@ def test_total_and_available_bytes_of_a_time_are_a_reading() -> None:
     assert ({}, {}) == (found.unmapped, found.unpaired)
 
 
+def read(dir_: str, *times: float) -> list[Point]:
+    """Sizes of broker 1's log dir."""
+    return [point(name, "1", at, 9, dir_) for at in times for name in ("size", "avail")]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ((0, 60, 120), (0, 60, 120), {0: "12", 60: "12", 120: "12"}),
+        ((0, 60, 120), (2, 62, 122), {0: "1", 2: "12", 60: "12", 62: "12", 120: "12", 122: "12"}),
+        ((0, 60, 120, 180), (0, 60), {0: "12", 60: "12", 120: "1", 180: "1"}),
+        ((0, 60, 120, 180), (2, 62), {0: "1", 2: "12", 60: "12", 62: "12", 120: "12", 180: "1"}),
+        ((0, 60, 120, 180), (0, 60, 180), {0: "12", 60: "12", 120: "1", 180: "12"}),
+        ((0, 60, 120, 180), (0, 120), {0: "12", 60: "12", 120: "12", 180: "12"}),
+        ((0, 60, 130), (0, 60, 131, 191), {0: "12", 60: "12", 130: "12", 131: "12", 191: "2"}),
+        ((0, 9), (1,), {0: "1", 1: "12", 9: "1"}),
+    ],
+    ids=(
+        "same times",
+        "later",
+        "stops",
+        "later and stops",
+        "pauses",
+        "longer steps",
+        "late step",
+        "once",
+    ),
+)
+def test_log_dirs_read_at_different_times_are_still_one_broker_s(
+    first: tuple[int, ...], second: tuple[int, ...], expected: dict[int, str]
+) -> None:
+    """A log dir keeps its sizes until the next ones; if they are missing, for one usual step."""
+    found = combined(*read("1", *first), *read("2", *second))
+    dirs = {
+        each.observed_at: "".join(sorted(volume.log_dir for volume in answer.volumes))
+        for each in found.observations
+        for answer in each.answers.values()
+        if isinstance(answer, Reading)
+    }
+    assert expected == dirs
+    assert {(1, "1"): len(first), (1, "2"): len(second)} == found.readings
+
+
+def test_a_broker_without_a_row_is_not_completed() -> None:
+    """Its last sizes are not an answer at the time of another broker's."""
+    found = combined(*read("1", 0, 60), point("size", "2", 30, 9), point("avail", "2", 30, 9))
+    assert [[1], [2], [1]] == [list(each.answers) for each in found.observations]
+
+
 def test_what_is_left_out_is_counted() -> None:
     """Series of no volume or kind, and sizes without the other one."""
     web, used = point("size", "web", 0.0, 1), point("used", "1", 0.0, 1)
