@@ -11,18 +11,23 @@ Example: of the header ``time,host,size,avail``, each row is a point of ``size``
 
 import csv
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final
 
-from sidecar.history.imports.points import NAMES, DataError, Point, Series, parse_bytes, parse_time
+from sidecar.history.imports.local_times import LocalTimes
+from sidecar.history.imports.points import NAMES, DataError, Point, Series, parse_bytes
 
 _TIMES: Final = ("time", "timestamp", "date", "datetime", "ts")
 _METRIC: Final = re.compile(r"([\w:]*)\{(.*)\}")
 _LABEL: Final = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _SEPARATOR: Final = re.compile(r"sep=(.)")
 """The first line that Grafana writes for Excel."""
+
+_Times = defaultdict[tuple[str, ...], LocalTimes]
+"""Those of the rows with the same labels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +65,17 @@ def csv_points(
     separator = _SEPARATOR.fullmatch(lines[0].strip()) if lines else None
     skipped = 1 if separator else 0
     reader = csv.reader(lines[skipped:], delimiter=separator[1] if separator else ",", strict=True)
+    times: _Times = defaultdict(lambda: LocalTimes(zone))
     try:
         columns = _columns(file, next(reader, []), wanted)
         for row in reader:
             line = f"{file}, line {reader.line_num + skipped}"
             if row:
-                yield from _row(line, row, columns, zone)
+                yield from _row(line, row, columns, times)
     except csv.Error as error:
         raise DataError(f"{file}, line {reader.line_num + skipped}: {error}") from error
+    for each in times.values():
+        each.end()
 
 
 def _columns(file: str, header: Sequence[str], wanted: Collection[str]) -> _Columns:
@@ -103,17 +111,14 @@ def _series(file: str, name: str) -> Series:
     return Series(name, (("file", file), ("series", name)))
 
 
-def _row(line: str, row: Sequence[str], columns: _Columns, zone: tzinfo | None) -> Iterator[Point]:
+def _row(line: str, row: Sequence[str], columns: _Columns, times: _Times) -> Iterator[Point]:
     if len(row) != len(columns.header):
         raise DataError(f"{line}: it has {len(row)} fields, and the header {len(columns.header)}")
+    labels = {name: row[at] for at, name in columns.labels.items()}
     time_place = f"{line}, field {columns.header[columns.time]}"
-    try:
-        time = parse_time(row[columns.time], zone)
-    except ValueError as error:
-        raise DataError(f"{time_place}: {error}") from error
+    time = times[tuple(labels.values())].read(row[columns.time], time_place)
     if time is None:
         raise DataError(f"{time_place}: {row[columns.time]!r} is not a time")
-    labels = {name: row[at] for at, name in columns.labels.items()}
     name = labels.pop("__name__", "")
     for at, series in columns.sizes.items():
         if row[at]:

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from datetime import tzinfo
 from typing import Final
 
-from sidecar.history.imports.points import DataError, Point, Series, parse_bytes, parse_time
+from sidecar.history.imports.local_times import LocalTimes
+from sidecar.history.imports.points import DataError, Point, Series, parse_bytes
 
 _BLOCKS: Final = re.compile(r"([0-9]+)(B|K|M|G|kB|MB|GB)?-blocks")
 _UNITS: Final = {
@@ -40,14 +41,12 @@ def df_points(file: str, text: str, zone: tzinfo | None) -> Iterator[Point]:
     Raises:
         DataError: a line is neither a time nor one of df, or comes before a time.
     """
+    times = LocalTimes(zone)
     at: float | None = None
     header: list[str] | None = None
     for number, line in enumerate(text.splitlines(), 1):
         place = f"{file}, line {number}"
-        try:
-            time = parse_time(line.strip(), zone)
-        except ValueError as error:
-            raise DataError(f"{place}: {error}") from error
+        time = times.read(line.strip(), place)
         if time is not None:
             at, header = time, None
         elif _MOUNTED in line:
@@ -58,6 +57,7 @@ def df_points(file: str, text: str, zone: tzinfo | None) -> Iterator[Point]:
                 missing = "time" if at is None else "header of df"
                 raise DataError(f"{place}: {line!r} has no {missing} before it")
             yield from _row(place, line, header, Series("", (("file", file),)), at)
+    times.end()
 
 
 def _check_header(place: str, header: Sequence[str]) -> None:

@@ -105,11 +105,12 @@ def parse_bytes(text: str, place: str) -> int:
     return int(value)
 
 
-def parse_time(text: str, zone: tzinfo | None) -> float | None:
+def parse_time(text: str, zone: tzinfo | None) -> float | datetime | None:
     """Read a time, in epoch seconds; None for a text that is none.
 
     It may be ISO 8601, epoch seconds, milliseconds, microseconds or nanoseconds, or the output of
-    ``date``.
+    ``date``. A time without an offset from UTC is a datetime of the zone, because the zone may have
+    it twice.
 
     Args:
         text: the time.
@@ -127,14 +128,14 @@ def parse_time(text: str, zone: tzinfo | None) -> float | None:
     time = _time(text, zone)
     if time is None:
         return None
-    if time.tzinfo is None:
-        if zone is None:
-            raise ValueError(
-                f"{text!r} has no offset from UTC: give its zone, such as --zone UTC or"
-                " --zone Europe/Berlin"
-            )
-        time = time.replace(tzinfo=zone)
-    return time.timestamp()
+    if time.tzinfo is not None:
+        return time.timestamp()
+    if zone is None:
+        raise ValueError(
+            f"{text!r} has no offset from UTC: give its zone, such as --zone UTC or"
+            " --zone Europe/Berlin"
+        )
+    return time.replace(tzinfo=zone)
 
 
 def _time(text: str, zone: tzinfo | None) -> datetime | None:

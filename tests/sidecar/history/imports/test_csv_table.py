@@ -1,6 +1,7 @@
 """CSV files: tables of readings, and Grafana's."""
 
 from datetime import UTC
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -77,3 +78,30 @@ def test_a_time_without_a_zone_is_refused() -> None:
     """Grafana writes times in the zone of the dashboard."""
     with pytest.raises(DataError, match=r"a.csv, line 2, field time: .* has no offset from UTC"):
         list(csv_points("a.csv", "time,size\n2026-01-05 08:00:00,1\n", None, ()))
+
+
+AUTUMN = [
+    f"2025-10-26 {hour}:00" for hour in ("01:30", "02:00", "02:30", "02:00", "02:30", "03:00")
+]
+
+
+@pytest.mark.parametrize("is_mixed", [True, False], ids=["time by time", "host by host"])
+def test_an_hour_that_is_there_twice_is_told_by_the_rows_with_the_same_labels(
+    *, is_mixed: bool
+) -> None:
+    """Whether hosts alternate, or one comes after the other."""
+    rows = [(time, host) for host in ("1", "2") for time in AUTUMN]
+    if is_mixed:
+        rows = [(time, host) for time in AUTUMN for host in ("1", "2")]
+    text = "time,host,size\n" + "".join(f"{time},{host},9\n" for time, host in rows)
+    found = list(csv_points("a.csv", text, ZoneInfo("Europe/Berlin"), ("host",)))
+    expected = [1_761_435_000.0 + 1800 * step for step in range(6)]
+    for host in ("1", "2"):
+        assert expected == [each.at for each in found if ("host", host) in each.series.labels]
+
+
+def test_an_hour_that_the_last_rows_leave_open_is_refused() -> None:
+    """It may be either of the two."""
+    text = "time,size\n" + "".join(f"{time},9\n" for time in AUTUMN[:3])
+    with pytest.raises(DataError, match=r"a.csv, line 3, field time: the zone Europe/Berlin has '"):
+        list(csv_points("a.csv", text, ZoneInfo("Europe/Berlin"), ()))

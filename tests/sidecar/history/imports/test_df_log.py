@@ -1,5 +1,7 @@
 """Logs of df."""
 
+from zoneinfo import ZoneInfo
+
 import pytest
 
 from sidecar.history.imports.df_log import df_points
@@ -27,6 +29,19 @@ def test_each_time_has_a_table() -> None:
         ("avail", labels, 120.0, 25_600, "3.df, line 8, field Available"),
     ]
     assert expected == points(text)
+
+
+def test_an_hour_that_is_there_twice_is_told_by_the_times_of_the_log() -> None:
+    """And is refused, if they leave it open."""
+    times = [f"2025-10-26 {hour}:00" for hour in ("01:30", "02:30", "02:30", "03:30")]
+    text, once = (
+        "".join(f"{time}\n{HEADER}{DATA}" for time in part) for part in (times, times[:2])
+    )
+    zone = ZoneInfo("Europe/Berlin")
+    expected = [1_761_435_000.0 + 3600 * hour for hour in range(4)]
+    assert expected == [each.at for each in df_points("3.df", text, zone)][::2]
+    with pytest.raises(DataError, match=r"3.df, line 4: the zone Europe/Berlin has '.*' twice"):
+        list(df_points("3.df", once, zone))
 
 
 @pytest.mark.parametrize(
