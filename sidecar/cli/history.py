@@ -133,7 +133,11 @@ Examples:
     metavar="DIR",
     help="The folder of the history; it is made if it does not exist.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace the hours that were imported before.")
+@click.option(
+    "--overwrite",
+    is_flag=True,
+    help="Replace the hours that were imported before, with all brokers in them.",
+)
 def import_readings(
     *,
     prometheus: tuple[str, ...],

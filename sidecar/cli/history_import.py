@@ -166,8 +166,9 @@ def _write(out: Path, files: Mapping[str, bytes | bytearray], *, overwrite: bool
     there = [name for name in files if (out / name).exists()]
     if there and not overwrite:
         raise SidecarError(
-            f"{out} has {_count(len(there), 'file')} of the same hours, such as {there[0]}: choose"
-            " another --out, or give --overwrite to replace them"
+            f"{out} has {_count(len(there), 'file')} of the same hours, such as {there[0]}: import"
+            " all brokers and times by one command, or choose another --out. With --overwrite, all"
+            " readings in these files are lost, also those of other brokers"
         )
     beside = {name: out / f"{name}.tmp" for name in files}
     try:

@@ -193,7 +193,8 @@ def test_nothing_is_overwritten_without_being_told(kubelet: Path, tmp_path: Path
     before = names(out)
     result = run("--prometheus", kubelet, *STRIMZI, "--out", out)
     assert 2 == result.exit_code
-    assert f"{out} has 1 file of the same hours, such as {hour.name}: choose" in result.stderr
+    assert f"{out} has 1 file of the same hours, such as {hour.name}: import all" in result.stderr
+    assert "With --overwrite, all readings in these files are lost" in result.stderr
     assert (before, b"before") == (names(out), hour.read_bytes())
     assert 0 == run("--prometheus", kubelet, *STRIMZI, "--out", out, "--overwrite").exit_code
     assert sorted([*before, "volumes-imported-20260105T08.jsonl.gz"]) == names(out)
