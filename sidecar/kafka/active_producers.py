@@ -15,7 +15,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Final, Protocol
+from typing import Final
 
 from aiokafka.protocol.api import Response
 
@@ -37,11 +37,8 @@ _MOVED: Final = frozenset({3, 6})
 """UNKNOWN_TOPIC_OR_PARTITION and NOT_LEADER_OR_FOLLOWER."""
 
 
-class OnStates(Protocol):
-    """Receives the producers of a partition."""
-
-    def __call__(self, partition: Partition, states: ProducerStates, *, is_new: bool) -> None:
-        """``is_new``: the partition did not exist when leaders were first read."""
+OnStates = Callable[[Partition, ProducerStates], None]
+"""Receives the producers of a partition."""
 
 
 @dataclass(slots=True)
@@ -172,8 +169,7 @@ class ActiveProducers:
                 size += len(packed)
                 result.partitions += 1
                 result.producers += len(states)
-                scan.on_states(partition, states, is_new=partition in self._leaders.new)
-                self._leaders.new.discard(partition)
+                scan.on_states(partition, states)
                 if states:
                     # Let the API answer between two partitions.
                     await asyncio.sleep(0)

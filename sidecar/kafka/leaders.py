@@ -6,12 +6,10 @@ since. If they can't be read, the previous ones stay. Each partition of the clus
 and each scanned partition about a hundred more.
 
 Example: the partitions of broker 1 are scanned, and "orders" gets a third partition, led by broker
-1. This partition is new, so all its producers wrote recently. A partition that moves to broker 1 is
-not new: the sidecar of its previous leader scanned it.
+1. It is scanned within ten seconds, like a partition that moves to broker 1.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
 from typing import Final
 
 from aiokafka.protocol.api import Response
@@ -38,15 +36,12 @@ class Leaders:
 
     Attributes:
         partitions: broker id -> the scanned partitions that it leads, sorted.
-        new: the scanned or leaderless partitions that did not exist when leaders were first read,
-            until a scan has read them.
         skipped: how many partitions are not scanned because there are too many.
     """
 
     def __init__(self, pool: Pool, broker_id: int | None, clock: Callable[[], float]) -> None:
         """Starts without reading. Each ``refresh`` also sets the pool's list of brokers."""
         self.partitions: dict[int, list[Partition]] = {}
-        self.new: set[Partition] = set()
         self.skipped = 0
         self._pool = pool
         self._broker_id = broker_id
@@ -93,36 +88,23 @@ class Leaders:
         self._pool.set_brokers(brokers)
         if topics == self._topics and brokers.keys() == self._brokers:
             return
-        before, self._topics = self._topics, topics
+        self._topics = topics
         self._brokers = set(brokers)
-        leaderless = self._choose(topics)
-        if before is not None:
-            listed = chain(leaderless, *self.partitions.values())
-            self.new = {each for each in listed if each in self.new or not _contains(before, each)}
+        self._choose(topics)
 
-    def _choose(self, topics: Mapping[str, Sequence[int]]) -> list[Partition]:
-        """Chooses the partitions to scan, and returns those without an active leader."""
+    def _choose(self, topics: Mapping[str, Sequence[int]]) -> None:
+        """Chooses the partitions to scan: those with an active leader."""
         self.partitions = {}
-        leaderless: list[Partition] = []
         count = 0
         for topic in sorted(topics):
             indexes_and_leaders = topics[topic]
             pairs = zip(indexes_and_leaders[::2], indexes_and_leaders[1::2], strict=True)
             for index, leader in pairs:
-                if leader not in self._brokers:
-                    leaderless.append((topic, index))
-                elif self._broker_id in {None, leader}:
+                if leader in self._brokers and self._broker_id in {None, leader}:
                     count += 1
                     if count <= MOST_PARTITIONS:
                         self.partitions.setdefault(leader, []).append((topic, index))
         self.skipped = max(0, count - MOST_PARTITIONS)
-        return leaderless
-
-
-def _contains(topics: Mapping[str, Sequence[int]], partition: Partition) -> bool:
-    topic, index = partition
-    # Indexes run from 0 without gaps. The sequence has two numbers for each of them.
-    return index < len(topics.get(topic, ())) // 2
 
 
 def _read(

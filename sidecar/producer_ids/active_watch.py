@@ -10,7 +10,8 @@ not use that address for up to 10 s.
 With observers (``SIDECAR_OBSERVERS``), only these scan, and they report to the other sidecars,
 unless each sidecar scans the partitions of its own broker.
 
-At the start nothing is scanned; the first scan counts no id.
+At the start nothing is scanned. The first scan counts only ids that were allocated in the last
+minute: see ``quotas.producer_ids.active_ids``.
 
 Example: bob's producer gets id 7 and writes a second later. The id counts for bob at the next scan,
 at most two seconds later. A producer that never writes does not count.
@@ -20,8 +21,9 @@ Source: KIP-936, "New Quota Types": the rate at which produce requests come with
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import Final, Protocol
 
@@ -83,16 +85,18 @@ class ActiveIdWatch:
     failure: Failure | None = field(default=None, init=False)
     active: int = field(default=0, init=False)
     is_scanning: bool = field(default=True, init=False)
-    _resumes: bool = field(default=False, init=False)
-    _since: WrittenSince = field(default_factory=WrittenSince, init=False)
+    _since: WrittenSince = field(init=False)
     _partitions: Mapping[int, list[Partition]] = field(default_factory=dict, init=False)
     _wrote: set[int] = field(default_factory=set, init=False)
     _failing: frozenset[FailureKind] = field(default_factory=frozenset, init=False)
     _skipped: int = field(default=0, init=False)
 
+    def __post_init__(self) -> None:
+        self._forget()
+
     def allocated(self, user: str, producer_id: int) -> None:
         """Record the owner of an id, from a request log."""
-        attribution = self.ids.allocated(user, producer_id)
+        attribution = self.ids.allocated(user, producer_id, self._now_ms())
         if attribution is not None:
             self.count(user, producer_id)
 
@@ -118,8 +122,8 @@ class ActiveIdWatch:
     async def scan(self) -> None:
         """Scans once."""
         self._wrote = set()
-        last_scan = await self.source.scan(self._take, TIMEOUT_S)
-        self._resumes = self._resumes and isinstance(last_scan, Failure)
+        fresh = self.ids.fresh(self._now_ms())
+        last_scan = await self.source.scan(partial(self._take, fresh), TIMEOUT_S)
         self.active = len(self._wrote)
         self.failure = last_scan if isinstance(last_scan, Failure) else None
         self.last_scan = None if isinstance(last_scan, Failure) else last_scan
@@ -131,13 +135,12 @@ class ActiveIdWatch:
     def _forget(self) -> None:
         # Other sidecars have reported what wrote in the meantime, so the next scan is a first one.
         self.last_scan, self.failure, self.active = None, None, 0
-        self._since = WrittenSince()
-        self._resumes = True
+        longest_s = 4 * max(self.interval_s, LONGEST_PAUSE_S)
+        self._since = WrittenSince(max(self.ids.window_ms, int(longest_s * 1000)))
 
-    def _take(self, partition: Partition, states: ProducerStates, *, is_new: bool) -> None:
+    def _take(self, fresh: Container[int], partition: Partition, states: ProducerStates) -> None:
         now_ms = self._now_ms()
-        is_new = is_new and not self._resumes
-        for producer_id in self._since.scan(partition, states, is_new=is_new):
+        for producer_id in self._since.scan(partition, states, now_ms, fresh):
             self._wrote.add(producer_id)
             attribution = self.ids.wrote(producer_id, now_ms)
             if attribution is None:

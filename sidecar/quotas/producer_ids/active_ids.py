@@ -7,8 +7,10 @@ only allocated does not count. An id that writes without a known owner throttles
 counts for that owner.
 
 At the start no owner is known, so an id that was allocated earlier does not count until it is
-allocated again. The first scan of a partition counts no id, unless the partition itself is new: the
-scan cannot distinguish old batches from those of the last moment.
+allocated again. The first scan of a partition, and a scan more than a window after the previous
+one, cannot distinguish old batches from those of the last moment. It counts only the ids that were
+allocated in the last ``FRESH_MS``. A new topic is usually scanned within that time, and nobody can
+tell a new topic from one that the sidecar may describe only now.
 
 The state that a partition's leader reports for a producer changes with each batch. A Bloom filter
 of (id, epoch, last sequence) compares an answer with the previous one. It misses one batch in a
@@ -18,12 +20,13 @@ An id that continues to write is reported again every eighth to quarter of a win
 may therefore forget an id after a window, as the KIP does.
 
 Example: id 7 writes at 0 s, and at 2 s its owner is reported to be bob: from then on it counts for
-bob. Id 8 writes and no owner is reported: at 10 s it is an id of unknown owner.
+bob. Id 8 writes and no owner is reported: at 10 s it is an id of unknown owner. READ on a topic is
+granted, and the producers of a day appear: only those of the last minute count.
 
 Source: KIP-936, "New Quota Types": the rate at which produce requests come with new ids.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
 
 WAIT_MS: Final = 10_000
 """How long after an id's first batch its owner may be reported, by a log or another sidecar."""
+FRESH_MS: Final = 60_000
+"""How long an id's allocation shows that the id wrote recently."""
 MOST_OWNERS: Final = 50_000
 """How many owners are remembered (about 5 MB), those of the most recently used ids."""
 MOST_UNOWNED: Final = 20_000
@@ -62,35 +67,39 @@ class States(Protocol):
 class WrittenSince:
     """Finds the producers that wrote to a partition since its last scan. It starts empty."""
 
-    def __init__(self) -> None:
-        self._before: dict[str, dict[int, Bloom | None]] = {}
+    def __init__(self, window_ms: int) -> None:
+        """``window_ms`` is the longest time between two scans that are compared."""
+        self._window_ms = window_ms
+        self._before: dict[str, dict[int, tuple[int, Bloom | None]]] = {}
 
     def __contains__(self, partition: Partition) -> bool:
         """Whether it was scanned."""
         return partition[1] in self._before.get(partition[0], ())
 
-    def scan(self, partition: Partition, states: States, *, is_new: bool) -> list[int]:
+    def scan(
+        self, partition: Partition, states: States, now_ms: int, fresh: Container[int]
+    ) -> list[int]:
         """Return the ids that wrote since the partition's last scan, in the order of the answer.
 
         Args:
             partition: the scanned partition.
             states: the states of all its producers.
-            is_new: whether the partition is new, so that all its producers wrote recently.
+            now_ms: the time, in milliseconds.
+            fresh: the ids that can only have written recently, also if the scan is the first.
         """
         topic, index = partition
         known = self._before.setdefault(topic, {})
-        is_first = index not in known
-        before = known.get(index)
-        known[index] = _filter(states)
-        if is_first and not is_new:
-            return []
+        scanned_ms, before = known.get(index, (None, None))
+        known[index] = now_ms, _filter(states)
+        if scanned_ms is None or now_ms - scanned_ms > self._window_ms:
+            return [state[0] for state in states if state[0] in fresh]
         if before is None:
             return [state[0] for state in states]
         return [state[0] for state in states if state not in before]
 
     def retain(self, partitions: Iterable[Partition]) -> None:
         """Forget all other partitions."""
-        retained: dict[str, dict[int, Bloom | None]] = {}
+        retained: dict[str, dict[int, tuple[int, Bloom | None]]] = {}
         for topic, index in partitions:
             if (topic, index) in self:
                 retained.setdefault(topic, {})[index] = self._before[topic][index]
@@ -125,13 +134,16 @@ class ActiveIds:
 
     Attributes:
         unknown: how many ids wrote without their owner being reported in time.
+        window_ms: the quota's window in milliseconds.
     """
 
     def __init__(self, window_ms: int) -> None:
         """``window_ms`` is the quota's window in milliseconds, at least 8."""
         self.unknown = 0
-        self._window_ms = window_ms
+        self.window_ms = window_ms
         self._owners: dict[int, str] = {}
+        # When each was allocated, the earliest first.
+        self._fresh: dict[int, int] = {}
         # When each id wrote, the earliest first.
         self._waiting: dict[int, int] = {}
         self._unknown: dict[int, int] = {}
@@ -146,11 +158,23 @@ class ActiveIds:
         """How many ids wrote and have no known owner yet."""
         return len(self._waiting) + len(self._unknown)
 
-    def allocated(self, user: str, producer_id: int) -> Attribution | None:
+    def fresh(self, now_ms: int) -> Container[int]:
+        """Return the ids that were allocated in the last ``FRESH_MS``, also those of later."""
+        for producer_id, since_ms in tuple(self._fresh.items()):
+            if now_ms - since_ms <= FRESH_MS:
+                break
+            del self._fresh[producer_id]
+        return self._fresh.keys()
+
+    def allocated(self, user: str, producer_id: int, now_ms: int) -> Attribution | None:
         """Record an id's owner; return the id as active if it wrote before."""
         if producer_id < 0:
             return None
         self._own(user, producer_id)
+        self._fresh.pop(producer_id, None)
+        self._fresh[producer_id] = now_ms
+        if len(self._fresh) > MOST_OWNERS:
+            del self._fresh[next(iter(self._fresh))]
         waited = self._waiting.pop(producer_id, None)
         if waited is None:
             waited = self._unknown.pop(producer_id, None)
@@ -175,7 +199,7 @@ class ActiveIds:
                 break
             self._give_up(producer_id)
         for producer_id, since_ms in tuple(self._unknown.items()):
-            if now_ms - since_ms < self._window_ms:
+            if now_ms - since_ms < self.window_ms:
                 break
             del self._unknown[producer_id]
         self._reported.forget(now_ms)

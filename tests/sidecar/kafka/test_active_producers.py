@@ -34,13 +34,10 @@ class Taken:
 
     def __init__(self) -> None:
         self.states: dict[Partition, list[tuple[int, int, int]]] = {}
-        self.new: set[Partition] = set()
 
-    def __call__(self, partition: Partition, states: ProducerStates, *, is_new: bool) -> None:
+    def __call__(self, partition: Partition, states: ProducerStates) -> None:
         assert partition not in self.states
         self.states[partition] = list(states)
-        if is_new:
-            self.new.add(partition)
 
 
 @asynccontextmanager
@@ -96,35 +93,17 @@ async def test_a_broker_that_is_not_active_is_a_failure(clock: Clock) -> None:
     assert Failure(FailureKind.CONNECT, "broker 7 (SIDECAR_BROKER_ID) is not active") == failure
 
 
-async def test_a_partition_that_is_made_later_is_new_and_one_that_moves_is_not(
-    clock: Clock,
-) -> None:
-    """It is new until it was reported once."""
+async def test_a_partition_that_is_made_later_or_moves_here_is_scanned(clock: Clock) -> None:
+    """One without a leader is not, until it has one."""
     fake = FakeProducers({A: 0, B: 1})
     async with fake.of(FakeCluster().add(2)) as cluster, scanner(cluster, clock, 0) as source:
-        first, second, third = Taken(), Taken(), Taken()
-        await source.scan(first, PATIENCE_S)
-        fake.leaders |= {B: 0, C: 0}
-        clock.now += LEADERS_S
-        await source.scan(second, PATIENCE_S)
-        await source.scan(third, PATIENCE_S)
-    assert [{A}, {A, B, C}, {A, B, C}] == [set(each.states) for each in (first, second, third)]
-    assert [set(), {C}, set()] == [each.new for each in (first, second, third)]
-
-
-async def test_a_partition_that_is_listed_before_it_has_a_leader_is_new_when_it_has_one(
-    clock: Clock,
-) -> None:
-    """One whose first leader is another broker is not, nor one that lost its leader for a while."""
-    fake = FakeProducers({A: 0})
-    async with fake.of(FakeCluster().add(2)) as cluster, scanner(cluster, clock, 0) as source:
         scans = []
-        for changed in ({}, {A: -1, B: -1, C: -1}, {B: 0, C: 1}, {A: 0, C: 0}):
+        for changed in ({}, {B: 0, C: -1}, {A: 1, C: 0}):
             fake.leaders |= changed
             clock.now += LEADERS_S
             await source.scan(taken := Taken(), PATIENCE_S)
-            scans.append((set(taken.states), taken.new))
-    assert [({A}, set()), (set(), set()), ({B}, {B}), ({A, B, C}, set())] == scans
+            scans.append(set(taken.states))
+    assert [{A}, {A, B}, {B, C}] == scans
 
 
 async def test_leaders_are_asked_for_seldom_and_soon_after_one_changed(clock: Clock) -> None:
@@ -165,7 +144,7 @@ async def test_no_topic_at_all_may_be_a_right_that_is_missing(clock: Clock) -> N
         clock.now += DOUBTED_S
         taken = Taken()
         await source.scan(taken, PATIENCE_S)
-    assert {A} == taken.new
+    assert {A} == set(taken.states)
 
 
 async def test_a_broker_that_hangs_times_out_and_the_others_are_reported(clock: Clock) -> None:

@@ -31,7 +31,6 @@ class FakeSource:
     def __init__(self) -> None:
         self.partitions: Mapping[int, list[Partition]] = {0: [ORDERS, CLICKS]}
         self.written: dict[Partition, ProducerStates] = {}
-        self.new: set[Partition] = set()
         self.failures: dict[Partition, Failure] = {}
         self.failure: Failure | None = None
         self.skipped = 0
@@ -46,7 +45,7 @@ class FakeSource:
         if self.failure is not None:
             return self.failure
         for partition, states in self.written.items():
-            on_states(partition, states, is_new=partition in self.new)
+            on_states(partition, states)
         producers = sum(map(len, self.written.values()))
         return ScanResult(len(self.written), producers, 0, self.failures, self.skipped)
 
@@ -73,6 +72,11 @@ class WatchScene:
     def now(self) -> float:
         """Monotonic seconds."""
         return self.clock()
+
+    def later(self, seconds: float) -> None:
+        """Lets time pass."""
+        now = self.clock() + seconds
+        self.clock = lambda: now
 
     async def see(self, *written: tuple[int, int], at: Partition = ORDERS) -> None:
         """Scans when a partition has these producers."""

@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from sidecar.producer_ids.active_watch import LONGEST_PAUSE_S
-from sidecar.quotas.producer_ids.active_ids import WAIT_MS
+from sidecar.quotas.producer_ids.active_ids import FRESH_MS, WAIT_MS
 from tests.sidecar.producer_ids.build import CLICKS, ORDERS, REFUSED, SILENT, WatchScene, packed
 
 
@@ -24,16 +24,30 @@ async def test_an_id_counts_when_it_writes() -> None:
     assert 0 == scene.watch.active
 
 
-async def test_what_is_active_when_the_sidecar_starts_counts_for_nobody() -> None:
-    """That is so even if owners are known; a new partition has no past."""
+async def test_a_topic_that_can_be_read_only_now_counts_for_nobody() -> None:
+    """READ was granted: its producers are those of a day. An id of the last minute counts."""
     scene = WatchScene()
+    for producer_id in range(1000):
+        scene.watch.allocated("bob", producer_id)
+    await scene.see()
+    scene.later(FRESH_MS / 1000 + 0.1)
+    scene.watch.allocated("bob", 1000)
+    await scene.see(*((each, 0) for each in range(1001)), at=CLICKS)
+    assert [("bob", 1000)] == scene.counted == scene.reported
+
+
+async def test_a_topic_that_could_not_be_read_for_a_day_counts_for_nobody() -> None:
+    """It has been scanned before, but the ids that it has since then are older than a window."""
+    scene = WatchScene()
+    await scene.see()
     scene.watch.allocated("bob", 7)
-    scene.watch.allocated("bob", 8)
+    scene.source.written, scene.source.failures = {}, {ORDERS: REFUSED}
+    scene.later(86_400.0)
+    await scene.watch.scan()
     await scene.see((7, 0))
-    assert [] == scene.counted == scene.reported
-    scene.source.new = {CLICKS}
-    await scene.see((8, 0), at=CLICKS)
-    assert [("bob", 8)] == scene.counted
+    assert [] == scene.counted
+    await scene.see((7, 1))
+    assert [("bob", 7)] == scene.counted
 
 
 async def test_an_owner_who_is_reported_late_is_charged_then() -> None:
@@ -72,6 +86,7 @@ async def test_a_partition_that_left_is_scanned_for_the_first_time_when_it_is_ba
     """What its producers wrote meanwhile was reported by another sidecar."""
     scene = WatchScene()
     scene.watch.allocated("bob", 7)
+    scene.later(FRESH_MS / 1000 + 0.1)
     await scene.see((7, 0))
     scene.source.partitions = {0: [CLICKS]}
     scene.source.written = {}
@@ -157,6 +172,7 @@ async def test_a_scan_that_takes_long_is_followed_by_a_long_pause() -> None:
 async def test_who_is_not_to_scan_asks_nobody_and_begins_anew() -> None:
     """What wrote meanwhile was reported by observers, also on partitions that were new by then."""
     scene = WatchScene()
+    scene.later(-1000.0 - 2 * FRESH_MS / 1000)
     scene.watch.allocated("bob", 7)
     scene.source.written = {ORDERS: packed((7, 0))}
     assert 2 == len(await scan_times(scene, 3.0))
@@ -167,7 +183,6 @@ async def test_who_is_not_to_scan_asks_nobody_and_begins_anew() -> None:
     scene.source.failure = SILENT
     await scan_times(scene, 1.0)
     scene.source.failure = None
-    scene.source.new = {CLICKS}
     scene.source.written = {ORDERS: packed((7, 5)), CLICKS: packed((7, 5))}
     await scan_times(scene, 1.0)
     assert (True, []) == (scene.watch.is_scanning, scene.counted)
@@ -180,7 +195,8 @@ async def test_who_is_not_to_scan_asks_nobody_and_begins_anew() -> None:
 async def test_time_passes_for_ids_without_an_owner() -> None:
     """Ten seconds after an id wrote it is of unknown owner."""
     scene = WatchScene()
-    scene.source.new = {ORDERS}
+    scene.source.written = {ORDERS: packed()}
+    await scene.watch.scan()
     scene.source.written = {ORDERS: packed((7, 0))}
     await scan_times(scene, WAIT_MS / 1000 - 1)
     assert 0 == scene.watch.ids.unknown

@@ -14,7 +14,7 @@ from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
 from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.rules import Rules
-from tests.sidecar.producer_ids.build import CLICKS, ORDERS, REFUSED, SILENT, WatchScene
+from tests.sidecar.producer_ids.build import CLICKS, REFUSED, SILENT, WatchScene
 from tests.sidecar.throttle.build import FakeClock
 
 SETTINGS = ProducerIdSettings()
@@ -100,7 +100,7 @@ def test_what_is_followed_is_reported() -> None:
 async def test_scans_for_ids_that_write_are_reported() -> None:
     """What was read and what was not is reported, and whether anybody can be asked."""
     scene = WatchScene()
-    scene.source.new = {ORDERS}
+    await scene.see()
     scene.source.failures = {CLICKS: REFUSED}
     scene.source.skipped = 2
     await scene.see((7, 0))

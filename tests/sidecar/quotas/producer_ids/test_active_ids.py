@@ -5,7 +5,13 @@ from itertools import pairwise
 import pytest
 
 from sidecar.quotas.producer_ids import active_ids
-from sidecar.quotas.producer_ids.active_ids import WAIT_MS, ActiveIds, Attribution, WrittenSince
+from sidecar.quotas.producer_ids.active_ids import (
+    FRESH_MS,
+    WAIT_MS,
+    ActiveIds,
+    Attribution,
+    WrittenSince,
+)
 
 HOUR_MS = 3_600_000
 ORDERS = ("orders", 0)
@@ -19,7 +25,7 @@ def states(*written: tuple[int, int]) -> list[tuple[int, int, int]]:
 def test_an_id_that_is_only_allocated_counts_for_nobody() -> None:
     """It counts when it writes, once."""
     ids = ActiveIds(HOUR_MS)
-    assert ids.allocated("bob", 7) is None
+    assert ids.allocated("bob", 7, 0) is None
     assert Attribution(7, "bob") == ids.wrote(7, 0)
     assert ids.wrote(7, 1000) is None
 
@@ -29,8 +35,8 @@ def test_an_id_that_wrote_before_its_owner_was_reported_counts_then() -> None:
     ids = ActiveIds(HOUR_MS)
     assert Attribution(7, None) == ids.wrote(7, 0)
     assert 1 == ids.unowned
-    assert Attribution(7, "bob") == ids.allocated("bob", 7)
-    assert ids.allocated("bob", 7) is None
+    assert Attribution(7, "bob") == ids.allocated("bob", 7, 0)
+    assert ids.allocated("bob", 7, 0) is None
     ids.tick(WAIT_MS)
     assert (0, 0) == (ids.unknown, ids.unowned)
 
@@ -40,7 +46,10 @@ def test_a_brokers_first_id_is_one() -> None:
     ids = ActiveIds(HOUR_MS)
     assert [Attribution(0, None), None] == [ids.wrote(0, 0), ids.wrote(-1, 0)]
     assert 1 == ids.unowned
-    assert [Attribution(0, "bob"), None] == [ids.allocated("bob", 0), ids.allocated("bob", -1)]
+    assert [Attribution(0, "bob"), None] == [
+        ids.allocated("bob", 0, 0),
+        ids.allocated("bob", -1, 0),
+    ]
 
 
 def test_an_id_whose_owner_is_reported_late_is_unknown_and_counts_then() -> None:
@@ -54,7 +63,7 @@ def test_an_id_whose_owner_is_reported_late_is_unknown_and_counts_then() -> None
         reported = ids.wrote(8, now_ms)
         assert reported is None or reported.user is None
     assert (1, 1) == (ids.unknown, ids.unowned)
-    assert Attribution(8, "eve") == ids.allocated("eve", 8)
+    assert Attribution(8, "eve") == ids.allocated("eve", 8, 0)
     assert 0 == ids.unowned
 
 
@@ -69,7 +78,7 @@ def test_an_unknown_id_is_forgotten_after_a_window() -> None:
     ids.tick(HOUR_MS + WAIT_MS)
     assert 2 == ids.unknown
     ids.tick(2 * HOUR_MS)
-    assert ids.allocated("eve", 8) is None
+    assert ids.allocated("eve", 8, 0) is None
 
 
 def test_what_is_still_waited_for_keeps_nothing_else() -> None:
@@ -89,7 +98,7 @@ def test_what_is_still_waited_for_keeps_nothing_else() -> None:
 def test_an_id_that_continues_to_write_is_reported_a_few_times_in_a_window() -> None:
     """It is reported at least four times, so that who forgets it after a window counts it again."""
     ids = ActiveIds(HOUR_MS)
-    ids.allocated("bob", 7)
+    ids.allocated("bob", 7, 0)
     reported = [now_ms for now_ms in range(0, HOUR_MS, 2000) if ids.wrote(7, now_ms)]
     gaps = [after - before for before, after in pairwise(reported)]
     assert HOUR_MS // 8 <= min(gaps)
@@ -100,10 +109,10 @@ def test_owners_are_bounded_and_those_in_use_stay(monkeypatch: pytest.MonkeyPatc
     """The id that was neither allocated nor wrote for the longest is forgotten."""
     monkeypatch.setattr(active_ids, "MOST_OWNERS", 2)
     ids = ActiveIds(HOUR_MS)
-    ids.allocated("ann", 1)
-    ids.allocated("bob", 2)
+    ids.allocated("ann", 1, 0)
+    ids.allocated("bob", 2, 0)
     ids.wrote(1, 0)
-    ids.allocated("eve", 3)
+    ids.allocated("eve", 3, 0)
     assert Attribution(2, None) == ids.wrote(2, 0)
     assert Attribution(3, "eve") == ids.wrote(3, 0)
     assert Attribution(1, "ann") == ids.wrote(1, HOUR_MS)
@@ -116,54 +125,77 @@ def test_ids_without_an_owner_are_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     for producer_id in range(4):
         ids.wrote(producer_id, 0)
     assert (2, 2) == (ids.unowned, ids.unknown)
-    assert ids.allocated("bob", 0) is None
-    assert Attribution(3, "bob") == ids.allocated("bob", 3)
+    assert ids.allocated("bob", 0, 0) is None
+    assert Attribution(3, "bob") == ids.allocated("bob", 3, 0)
 
 
 def test_the_first_scan_of_a_partition_counts_nobody() -> None:
     """Nothing says whether its producers wrote just now; those that write from then on do."""
-    since = WrittenSince()
-    assert [] == since.scan(ORDERS, states((1, 5), (2, 5)), is_new=False)
-    assert [2, 3] == since.scan(ORDERS, states((1, 5), (2, 6), (3, 0)), is_new=False)
-    assert [] == since.scan(ORDERS, states((1, 5), (2, 6), (3, 0)), is_new=False)
+    since = WrittenSince(HOUR_MS)
+    assert [] == since.scan(ORDERS, states((1, 5), (2, 5)), 0, ())
+    assert [2, 3] == since.scan(ORDERS, states((1, 5), (2, 6), (3, 0)), 0, ())
+    assert [] == since.scan(ORDERS, states((1, 5), (2, 6), (3, 0)), 0, ())
 
 
-def test_of_a_new_partition_all_producers_wrote() -> None:
-    since = WrittenSince()
-    assert [1, 2] == since.scan(ORDERS, states((1, 0), (2, 0)), is_new=True)
+def test_of_a_first_scan_only_ids_that_were_allocated_just_now_count() -> None:
+    """The others may have written long ago: the sidecar may read the topic only now."""
+    ids, since = ActiveIds(HOUR_MS), WrittenSince(HOUR_MS)
+    for producer_id, at_ms in ((1, 0), (2, 1), (3, FRESH_MS), (2, 1)):
+        ids.allocated("bob", producer_id, at_ms)
+    now_ms = FRESH_MS + 1
+    assert [2, 3] == since.scan(
+        ORDERS, states((1, 0), (2, 0), (3, 0), (4, 0)), now_ms, ids.fresh(now_ms)
+    )
+
+
+def test_a_scan_that_comes_more_than_a_window_later_is_a_first_one() -> None:
+    """What wrote in a day without answers does not count all at once."""
+    since = WrittenSince(HOUR_MS)
+    since.scan(ORDERS, states((1, 0)), 0, ())
+    assert [1, 2] == since.scan(ORDERS, states((1, 1), (2, 0)), HOUR_MS, ())
+    assert [4] == since.scan(ORDERS, states((1, 2), (3, 0), (4, 0)), 2 * HOUR_MS + 1, {4})
+
+
+def test_the_ids_that_were_allocated_just_now_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The earliest of them no longer counts at a first scan."""
+    monkeypatch.setattr(active_ids, "MOST_OWNERS", 2)
+    ids = ActiveIds(HOUR_MS)
+    for producer_id in (1, 2, 3):
+        ids.allocated("bob", producer_id, 0)
+    assert [False, True, True] == [each in ids.fresh(0) for each in (1, 2, 3)]
 
 
 def test_a_partition_that_was_empty_has_been_scanned() -> None:
     """Its first producer wrote since."""
-    since = WrittenSince()
-    since.scan(ORDERS, [], is_new=False)
+    since = WrittenSince(HOUR_MS)
+    since.scan(ORDERS, [], 0, ())
     assert ORDERS in since
-    assert [1] == since.scan(ORDERS, states((1, 0)), is_new=False)
+    assert [1] == since.scan(ORDERS, states((1, 0)), 0, ())
 
 
 def test_a_new_epoch_wrote_too() -> None:
     """A transactional id that was opened again begins at the same sequence."""
-    since = WrittenSince()
-    since.scan(ORDERS, [(1, 0, 0)], is_new=False)
-    assert [1] == since.scan(ORDERS, [(1, 1, 0)], is_new=False)
+    since = WrittenSince(HOUR_MS)
+    since.scan(ORDERS, [(1, 0, 0)], 0, ())
+    assert [1] == since.scan(ORDERS, [(1, 1, 0)], 0, ())
 
 
 def test_partitions_that_are_scanned_no_more_are_forgotten() -> None:
     """One that comes back is scanned for the first time; the others are not."""
-    since = WrittenSince()
+    since = WrittenSince(HOUR_MS)
     for index in (0, 1):
-        since.scan(("orders", index), states((1, 0)), is_new=False)
+        since.scan(("orders", index), states((1, 0)), 0, ())
     since.retain([("orders", 1), ("clicks", 0)])
     assert [False, True, False] == [
         each in since for each in (ORDERS, ("orders", 1), ("clicks", 0))
     ]
-    assert [] == since.scan(ORDERS, states((1, 9)), is_new=False)
-    assert [1] == since.scan(("orders", 1), states((1, 9)), is_new=False)
+    assert [] == since.scan(ORDERS, states((1, 9)), 0, ())
+    assert [1] == since.scan(("orders", 1), states((1, 9)), 0, ())
 
 
 def test_few_batches_are_missed() -> None:
     """Of ids that come in blocks at most some in a thousand are missed."""
-    since = WrittenSince()
-    since.scan(ORDERS, states(*((each, 0) for each in range(10_000))), is_new=False)
-    found = since.scan(ORDERS, states(*((each, 1) for each in range(10_000))), is_new=False)
+    since = WrittenSince(HOUR_MS)
+    since.scan(ORDERS, states(*((each, 0) for each in range(10_000))), 0, ())
+    found = since.scan(ORDERS, states(*((each, 1) for each in range(10_000))), 0, ())
     assert 10_000 - 30 <= len(found)
