@@ -48,6 +48,7 @@ class Addresses:
     Attributes:
         known: the addresses of the sidecars in the order of their names; before the first lookup,
             only the names.
+        clock: steady seconds.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Addresses:
             resolve: looks a name up; None uses the machine's resolver.
         """
         self._by_url = {url: [Address(url)] for url in urls}
-        self._clock = clock
+        self.clock = clock
         self._resolve = resolve or _by_resolver
         self._looked_up_at = -float("inf")
 
@@ -72,7 +73,7 @@ class Addresses:
 
     async def look_up(self) -> bool:
         """Look all names up if that is due; return whether it was."""
-        now = self._clock()
+        now = self.clock()
         if now - self._looked_up_at < _LOOK_UP_S:
             return False
         self._looked_up_at = now

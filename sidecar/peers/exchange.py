@@ -9,6 +9,9 @@ Each sidecar offers the ids of its own broker's log to the others, and counts th
 others offer. Ids that wrote follow in the same list after the ids that were allocated before. A
 sidecar never passes on the ids of others.
 
+A sidecar that has not answered for more than a quota's window, or was not asked, has ids that are
+older than that. They would all be charged in one moment, so the next request begins anew.
+
 Example: three sidecars, and 30 ids of bob at each broker: after a second each has counted 90. When
 one sidecar restarts, the others continue with its first id, and it counts new ids from then on.
 
@@ -148,6 +151,7 @@ class Peer:
     lost: int = 0
     failure: str | None = None
     after: str | None = field(default=None, repr=False)
+    answered_at: float = field(default=0.0, repr=False)
 
 
 @dataclass(slots=True)
@@ -160,6 +164,7 @@ class Peers:
         wrote: called with each id that wrote; None ignores them.
         is_wanted: returns whether to ask now.
         trust: sends the requests; by default it trusts the machine's CA certificates.
+        window_s: the quota's window in seconds; older ids are not requested.
         peers: the known sidecars. A sidecar that is found later counts from then on.
         lost: the number of ids that other sidecars no longer had, also those that are gone.
     """
@@ -169,6 +174,7 @@ class Peers:
     wrote: Callable[[int], None] | None = None
     is_wanted: Callable[[], bool] = lambda: True
     trust: Trust = field(default_factory=Trust)
+    window_s: float = 3600.0
     peers: list[Peer] = field(init=False)
     lost: int = field(default=0, init=False)
 
@@ -219,6 +225,9 @@ class Peers:
 
         Errors as ``Trust.get``.
         """
+        now = self.addresses.clock
+        if now() - peer.answered_at > self.window_s:
+            peer.after = None
         query = "" if peer.after is None else f"?after={peer.after}"
         page = await self.trust.get(
             peer.address,
@@ -228,7 +237,7 @@ class Peers:
             wait_s=self._wait_s,
             longest_answer=_LONGEST_ANSWER,
         )
-        peer.after = page.next
+        peer.after, peer.answered_at = page.next, now()
         peer.ids += len(page.ids)
         peer.lost += page.lost
         self.lost += page.lost

@@ -207,9 +207,10 @@ class ProducerIdCapability(Capability):
             return None
         addresses = Addresses(urls, self._services.board.now)
         wanted, trust, active = self._is_limited, self._services.trust, self._active
+        window_s = self._watch.settings.window_size_s
         if active is None:
-            return Peers(addresses, self._watch.seen, is_wanted=wanted, trust=trust)
-        return Peers(addresses, active.allocated, active.wrote, wanted, trust)
+            return Peers(addresses, self._watch.seen, None, wanted, trust, window_s)
+        return Peers(addresses, active.allocated, active.wrote, wanted, trust, window_s)
 
     def _request_quotas(self, settings: Settings) -> RequestQuotaEnforcer | None:
         has_source = self._services.request_log is not None or self._peers is not None

@@ -347,6 +347,27 @@ async def test_what_comes_is_counted_once_piece_after_piece() -> None:
         assert (2 * PIECE + 5, 0) == (asking.peers[0].ids, asking.peers[0].lost)
 
 
+@pytest.mark.parametrize(("gap_s", "expected"), [(3600.0, [0, 1]), (3600.1, [1])])
+async def test_ids_that_are_older_than_a_window_are_not_requested(
+    gap_s: float, expected: list[int]
+) -> None:
+    """After a day without an answer, or without a quota, they would all count in one moment."""
+    made, asked, now = allocated(0), list[str](), [100.0]
+    async with following(pages_of(made, asked)) as (misled, _):
+        seen: list[int] = []
+        asking = Peers(
+            Addresses([misled.url], lambda: now[0]), lambda _, number: seen.append(number)
+        )
+        peer = asking.peers[0]
+        await asking.ask(peer)
+        made.add("bob", 0)
+        now[0] += gap_s
+        await asking.ask(peer)
+        made.add("bob", 1)
+        await asking.ask(peer)
+    assert expected == seen
+
+
 async def test_what_was_asked_for_too_late_is_added_up() -> None:
     """By peer, and of all of them."""
     page = msgspec.json.encode(AllocatedIdPage("a1-1", 3, []))
