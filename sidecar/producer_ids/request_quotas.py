@@ -11,6 +11,9 @@ with AlterClientQuotas. It removes it when the throttle ends and when the sideca
 - It notes its own quota in the state file before it sets it, so that it finds the quota again after
   a kill. A sidecar without a state file recognises it by the number: see
   ``quotas.producer_ids.throttle_signature``.
+- A broker that had been frozen may make a change up to a minute late, or not show it yet. So the
+  note stays for ``LATE_S`` after the throttle and the last request to set the quota. Then the
+  sidecar removes the quota if it is there again. A start searches a second time after ``LATE_S``.
 
 Several sidecars may throttle the same user. Each treats the others' quotas as its own, and the
 stricter one stays. The first sidecar that releases the user removes the quota for all; a sidecar
@@ -22,7 +25,8 @@ minutes later he is released, and the sidecar removes it.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+import math
+from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -43,6 +47,8 @@ _CHECK_S: Final = 5.0
 """How often the sidecar compares Kafka's quotas with the throttles, while a user is throttled."""
 _SPACING_S: Final = 1.0
 """The shortest time between comparisons, so that short throttles do not load the controller."""
+LATE_S: Final = 75.0
+"""How long after a request to set a quota Kafka may still set it, or show the quotas before it."""
 _RETRY_S: Final = 30.0
 """How often the sidecar looks for quotas of an earlier run, if there is nothing else to do."""
 _PERSIST_S: Final = 5.0
@@ -64,6 +70,7 @@ class RequestQuotaEnforcer:
         describe: returns all client quotas of the cluster.
         alter: sets and removes quotas, and returns each failure.
         persist: writes the state.
+        absent: the users with a note whose quota Kafka does not have, as far as is known.
     """
 
     board: Board
@@ -72,10 +79,23 @@ class RequestQuotaEnforcer:
     describe: Describe
     alter: Alter
     persist: Persist
+    absent: set[str] = field(default_factory=set, init=False)
     _logged: tuple[FailureKind, int] | None = field(default=None, init=False)
     _left: set[str] = field(default_factory=set, init=False)
-    _adopted: bool = field(default=False, init=False)
+    _began: float = field(init=False)
+    _search_at: float = field(init=False)
+    """When to search for quotas of an earlier run; infinite after the last search."""
+    _wanted_at: dict[str, float] = field(default_factory=dict, init=False)
+    _removed: set[str] = field(default_factory=set, init=False)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+
+    def __post_init__(self) -> None:
+        self._began = self._search_at = self.board.now()
+
+    @property
+    def enforced(self) -> Set[str]:
+        """The users whose quota Kafka has, as far as is known."""
+        return self.retained.enforced_request_percentages.keys() - self.absent
 
     async def run(self) -> None:
         """Keep Kafka's quotas in line with the throttles, until the board is closed."""
@@ -93,7 +113,7 @@ class RequestQuotaEnforcer:
         board = self.board
         if user_throttles_of(board) or self.retained.enforced_request_percentages:
             await board.wait_for_change(generation, _CHECK_S)
-        elif not self._adopted:
+        elif self._search_at < math.inf:
             # Each search logs in at a broker, so only a throttle makes the sidecar search sooner.
             now = asyncio.get_running_loop().time
             until = now() + _RETRY_S
@@ -114,10 +134,12 @@ class RequestQuotaEnforcer:
         if self._only_observes():
             return
         async with self._lock:
-            targets = self._targets()
+            # This may begin after ``leave`` has removed all quotas.
+            targets = {} if self.board.closed else self._targets()
             self._left &= set(targets)
-            matters = bool(targets or self.retained.enforced_request_percentages)
-            if matters or not self._adopted:
+            noted = self.retained.enforced_request_percentages
+            matters = bool(targets) or not all(map(self._waits, noted))
+            if matters or self.board.now() >= self._search_at:
                 failure = await self._compare(targets)
                 # As long as only an earlier run's quotas can't be searched, nobody is woken.
                 self._log_outcome(failure, logging.WARNING if matters else logging.INFO)
@@ -130,11 +152,12 @@ class RequestQuotaEnforcer:
         """
         try:
             async with asyncio.timeout(timeout_s), self._lock:
+                self._removed.clear()
                 if self.retained.enforced_request_percentages and not self._only_observes():
                     self._log_outcome(await self._compare({}), logging.WARNING)
         except TimeoutError:
             pass
-        left = self.retained.enforced_request_percentages
+        left = self.enforced
         if left:
             _log.warning(
                 "the request_percentage of %d throttled users is left in Kafka; the next start of "
@@ -156,10 +179,12 @@ class RequestQuotaEnforcer:
         if isinstance(current, Failure):
             return current
         noted = dict(self.retained.enforced_request_percentages)
-        if not self._adopted:
+        if self.board.now() >= self._search_at:
             noted |= _left_by_others(current, noted)
-            self._adopted = True
+            again_at = self._began + LATE_S
+            self._search_at = again_at if self.board.now() < again_at else math.inf
         changes, noted = self._changes(current, targets, noted)
+        self.absent = {user for user in noted if not is_signed(_percentage(current, user))}
         self._note(noted)
         if not changes:
             return None
@@ -186,9 +211,17 @@ class RequestQuotaEnforcer:
             if not self._is_left(current, user, has_clients=user in with_clients)
         }
         for user, value in noted.items():
-            if user not in targets and is_signed(_percentage(current, user)):
+            if user in targets:
+                continue
+            # Until the time is over, a quota that is there again may be that of another sidecar.
+            if not self._waits(user) and is_signed(_percentage(current, user)):
                 retained[user] = value
                 changes[user] = None
+            elif self._may_come(user):
+                retained[user] = value
+                self._removed.add(user)
+        self._removed -= targets.keys()
+        self._wanted_at |= dict.fromkeys(targets, self.board.now())
         for user, value in targets.items():
             now = _percentage(current, user)
             retained[user] = value
@@ -197,6 +230,13 @@ class RequestQuotaEnforcer:
             if not _same(now, value) and not is_stricter:
                 changes[user] = value
         return changes, retained
+
+    def _may_come(self, user: str) -> bool:
+        """Whether Kafka may set the user's quota late; an earlier run may have requested it."""
+        return self.board.now() <= self._wanted_at.get(user, self._began) + LATE_S
+
+    def _waits(self, user: str) -> bool:
+        return user in self._removed and self._may_come(user)
 
     def _is_left(self, current: ClientQuotas, user: str, *, has_clients: bool) -> bool:
         """Whether an operator's quota stays, or makes Kafka ignore a quota of the user."""
@@ -227,6 +267,8 @@ class RequestQuotaEnforcer:
             ({"user": user}, {QuotaKey.REQUEST.value: value}) for user, value in changes.items()
         ]
         outcomes = await self.alter(alterations)
+        requested = (user for user, value in changes.items() if value is not None)
+        self._wanted_at |= dict.fromkeys(requested, self.board.now())
         if isinstance(outcomes, Failure):
             return outcomes
         noted = dict(self.retained.enforced_request_percentages)
@@ -234,14 +276,21 @@ class RequestQuotaEnforcer:
             if failure is not None:
                 continue
             if value is None:
-                noted.pop(user, None)
+                self.absent.add(user)
+                if self._may_come(user):
+                    self._removed.add(user)
+                else:
+                    noted.pop(user, None)
                 _log.info("removed the request_percentage of user %s", user)
             else:
+                self.absent.discard(user)
                 _log.info("set request_percentage %.9g for user %s while throttled", value, user)
         self._note(noted)
         return next((failure for failure in outcomes if failure is not None), None)
 
     def _note(self, noted: Mapping[str, float]) -> None:
+        self._wanted_at = {user: at for user, at in self._wanted_at.items() if user in noted}
+        self._removed &= noted.keys()
         if noted != self.retained.enforced_request_percentages:
             self.retained.set_enforced_request_percentages(noted)
 

@@ -11,7 +11,7 @@ import pytest
 
 from sidecar.control.board import Board, PersistedState
 from sidecar.kafka.quota_messages import Alteration
-from sidecar.producer_ids.request_quotas import RequestQuotaEnforcer
+from sidecar.producer_ids.request_quotas import LATE_S, RequestQuotaEnforcer
 from sidecar.producer_ids.retained import NAME, Retained
 from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity
 from sidecar.quotas.producer_ids.id_quotas import InForce, Origin, ProducerIdQuota
@@ -102,8 +102,8 @@ class Scene:
             self.throttle_user(user)
         await self.user_throttles.settle()
 
-    async def settled_later(self, seconds: float = 73.0) -> None:
-        """After the default time no one is throttled any more."""
+    async def settled_later(self, seconds: float = LATE_S + 1) -> None:
+        """After the default time no one is throttled, and nothing is set late any more."""
         self.clock.now += seconds
         self.board.update(lambda memory: memory)
         await self.user_throttles.settle()
@@ -194,7 +194,7 @@ async def test_a_quota_of_the_users_client_ids_has_precedence(
     one.kafka.quotas[each_client] = {KEY: 200.0}
     for _ in range(2):
         await one.user_throttles.settle()
-        assert (None, {}) == (one.percentage, one.noted)
+        assert one.percentage is None
     (message,) = caplog.messages
     assert "an operator set one of 200 for each of the user's client-ids" in message
     del one.kafka.quotas[each_client]
@@ -297,6 +297,7 @@ async def test_one_user_who_is_refused_delays_no_other(caplog: pytest.LogCapture
     for _ in range(3):
         await one.user_throttles.settle()
     assert (OURS, None, OURS) == tuple(map(one.kafka.percentage, ("alice", "bob", "carol")))
+    assert {"alice", "carol"} == one.user_throttles.enforced
     assert 1 == sum("can't be set" in line for line in caplog.messages)
     assert 0 == sum("set in Kafka again" in line for line in caplog.messages)
     one.kafka.refused = {"alice"}
@@ -355,6 +356,80 @@ async def test_who_still_throttles_sets_it_anew() -> None:
     assert kafka.percentage() is None
 
 
+async def test_a_quota_that_kafka_sets_late_is_removed() -> None:
+    """The broker had been frozen; the user was released before Kafka had the quota."""
+    one = scene()
+    await one.user_throttles.settle()
+    one.throttle_user(for_s=15.0)
+    real, late = one.kafka.alter, list[Sequence[Alteration]]()
+
+    async def takes_too_long(alterations: Sequence[Alteration]) -> Failure:
+        late.append(alterations)
+        return Failure(FailureKind.TIMEOUT, "no answer within 10 s")
+
+    one.user_throttles.alter = takes_too_long
+    await one.user_throttles.settle()
+    one.user_throttles.alter = real
+    await one.settled_later(16.0)
+    assert (None, {"bob": OURS}, set()) == (one.percentage, one.noted, one.user_throttles.enforced)
+    await real(late[0])
+    await one.settled_later(60.0)
+    assert (None, {}) == (one.percentage, one.noted)
+
+
+async def test_a_broker_that_does_not_know_of_the_quota_yet_is_not_believed() -> None:
+    """It answers with the quotas of an hour ago when the user is released."""
+    one = scene()
+    await one.user_throttles.settle()
+    one.throttle_user(for_s=3600.0)
+    for _ in range(719):
+        await one.settled_later(5.0)
+    assert OURS == one.kafka.percentage()
+    quotas, one.kafka.quotas = one.kafka.quotas, {}
+    await one.settled_later(6.0)
+    one.kafka.quotas = quotas
+    await one.settled_later()
+    assert (None, {}) == (one.percentage, one.noted)
+
+
+@pytest.mark.parametrize("noted", [{"bob": OURS}, {}])
+async def test_a_quota_of_an_earlier_run_that_kafka_sets_late_is_removed(
+    noted: dict[str, float],
+) -> None:
+    """The state file has a note of it, or it is found by its number."""
+    part = {"quotas": [], "enforced_request_percentages": noted}
+    one = scene(Memory(retained={NAME: part}))
+    await one.user_throttles.settle()
+    one.kafka.quotas[BOB] = {KEY: OURS}
+    await one.settled_later()
+    assert (None, {}) == (one.percentage, one.noted)
+
+
+async def test_the_quota_of_another_sidecar_is_removed_twice_at_most() -> None:
+    """Once when this sidecar releases the user, and once when nothing is set late any more."""
+    kafka = FakeKafka()
+    one, other = scene(kafka=kafka), scene(kafka=kafka)
+    one.throttle_user(for_s=10.0)
+    other.throttle_user(for_s=3600.0)
+    removals = 0
+    for _ in range(60):
+        for each in (one, other):
+            before = kafka.percentage()
+            await each.settled_later(5.0)
+            removals += before is not None and kafka.percentage() is None
+    assert (2, OURS) == (removals, kafka.percentage())
+
+
+async def test_nothing_is_set_after_a_stop() -> None:
+    """A comparison that had not begun when its task was cancelled comes after the removal."""
+    one = scene()
+    await one.throttled()
+    one.board.close()
+    await one.user_throttles.leave(1.0)
+    await one.user_throttles.settle()
+    assert one.percentage is None
+
+
 async def test_sidecars_that_disagree_do_not_set_it_in_turns() -> None:
     """The stricter stays, and the laxer takes it back too when it is the last."""
     kafka = FakeKafka()
@@ -380,18 +455,22 @@ async def test_a_percentage_that_is_changed_counts_during_the_throttle() -> None
     assert one.percentage is None
 
 
-async def test_a_stop_takes_back_what_it_can() -> None:
-    """The user is still throttled, and an operator's quota is still not touched."""
+async def test_a_stop_takes_back_what_it_can(caplog: pytest.LogCaptureFixture) -> None:
+    """The user is still throttled, and an operator's quota is still not touched.
+
+    The note stays, because Kafka may make a change late; nothing is reported as left.
+    """
     kafka = FakeKafka({Entity(user="alice"): {KEY: 200.0}})
     one = scene(kafka=kafka)
     await one.throttled("alice", "bob")
     assert OURS == kafka.percentage()
     await one.user_throttles.leave(1.0)
     assert (200.0, None) == (kafka.percentage("alice"), kafka.percentage("bob"))
-    assert {} == one.noted
+    assert {"bob": OURS} == one.noted
     kafka.log.clear()
     await one.user_throttles.leave(1.0)
-    assert [] == kafka.log
+    assert ["describe"] == kafka.log
+    assert "is left in Kafka" not in caplog.text
 
 
 @VIRTUAL
@@ -420,7 +499,6 @@ async def test_a_stop_while_it_is_being_set_takes_it_back() -> None:
     one.board.close()
     await one.user_throttles.leave(2.0)
     assert one.percentage is None
-    assert {} == one.noted
     assert 2 == one.kafka.log.count("alter")
     assert task.cancelled()
 
@@ -474,7 +552,7 @@ async def test_it_follows_throttles_by_itself() -> None:
     one = scene()
     async with running(one):
         await asyncio.sleep(200)
-        assert ["describe"] == one.kafka.log
+        assert ["describe", "describe"] == one.kafka.log
         one.throttle_user(for_s=72.0)
         await asyncio.sleep(0.5)
         assert OURS == one.kafka.percentage()
@@ -484,7 +562,8 @@ async def test_it_follows_throttles_by_itself() -> None:
         assert one.kafka.percentage() is None
         asked = len(one.kafka.log)
         await asyncio.sleep(200)
-        assert asked == len(one.kafka.log)
+        assert asked + 1 == len(one.kafka.log), "is it there again?"
+        assert {} == one.noted
 
 
 @VIRTUAL
