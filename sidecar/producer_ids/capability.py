@@ -146,8 +146,8 @@ class ProducerIdCapability(Capability):
         throttled = user_throttles_of(board)
         if not throttled:
             return None
-        # Kafka enforces a request_percentage that was set, also if no broker reads the factor.
-        enforced = throttled.keys() <= self._retained.enforced_request_percentages.keys()
+        # Kafka enforces a request_percentage that it has, also if no broker reads the factor.
+        enforced = self._enforcer is not None and throttled.keys() <= self._enforcer.enforced
         counts = board.readers.counts(board.now())
         one = len(throttled) == 1
         are = ("is" if one else "are") if enforced or counts.readers else "would be"

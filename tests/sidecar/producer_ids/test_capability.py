@@ -136,20 +136,26 @@ async def test_peers_alone_ask_nothing_until_the_first_quota(
 
 
 @pytest.mark.parametrize(
-    ("readers", "percentages", "users"),
+    ("readers", "percentages", "absent", "users"),
     [
-        (0, {}, "1 user would be"),
-        (1, {}, "1 user is"),
-        (0, {"bob": 5.0}, "1 user is"),
-        (0, {"ann": 5.0}, "1 user would be"),
+        (0, {}, set(), "1 user would be"),
+        (1, {}, set(), "1 user is"),
+        (0, {"bob": 5.0}, set(), "1 user is"),
+        (0, {"bob": 5.0}, {"bob"}, "1 user would be"),
+        (0, {"ann": 5.0}, set(), "1 user would be"),
     ],
 )
 def test_the_page_says_whether_users_are_throttled(
-    readers: int, percentages: dict[str, float], users: str
+    readers: int, percentages: dict[str, float], absent: set[str], users: str
 ) -> None:
-    """They are if a broker reads the factor, or if Kafka has the quota of each of them."""
+    """They are if a broker reads the factor, or if Kafka has the quota of each of them.
+
+    A quota that Kafka refused is noted, but Kafka does not have it.
+    """
     board = Board(FACTORS, lambda: 0.0)
-    capability = capability_of(board, ENVIRON)
+    capability = capability_of(board, ENVIRON | {"SIDECAR_PEERS": "http://127.0.0.1:1"})
+    assert capability._enforcer is not None
+    capability._enforcer.absent = absent
     assert capability.block() is None
     board.throttle_users("producer_ids", {"bob": (60.0, "too many")})
     capability._retained.set_enforced_request_percentages(percentages)
