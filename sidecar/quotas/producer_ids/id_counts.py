@@ -12,8 +12,9 @@ waits 1 / (50 / 3,600 s) = 72 s. A user with 50 long-lived producers uses 50 tok
 A user without a filter in use is forgotten as soon as the bucket is full again. The KIP does not
 wait for that: a user who is silent for one window has the tokens of 11 windows again. The KIP also
 sweeps users every 10 ms; this code does so on access and in a slow ``tick``. If the clock goes
-backwards, time stands still here. ``most_users`` bounds the users and ``most_bytes`` the filters.
-An id without room is counted as dropped, takes no token and throttles no user.
+backwards, time stands still here. ``most_users`` bounds the users and ``most_bytes`` the filters. A
+user with a limit takes the room of users without one, who are forgotten. An id without room is
+counted as dropped, takes no token and throttles no user.
 
 Source: KIP-936, sections "ProducerIdQuotaManager", "New Broker Configurations", "New Broker
 Metrics" and "Tools"; the bucket is KIP-599's.
@@ -125,7 +126,8 @@ class ProducerIds:
         self._limits: ProducerIdLimits = {}
         self._users: dict[str, UserIds] = {}
         self._latest_ms: int | None = None
-        self._swept_ms: int | None = None
+        # By whether the room was for a user with a limit.
+        self._swept_ms: dict[bool, int] = {}
         self._dropped_unknown = 0
         self._dropped_known = 0
 
@@ -173,6 +175,8 @@ class ProducerIds:
             return Seen(is_new=False, throttle_ms=0)
         self._limit(user, known, now_ms)
         noted = known.seen.note(producer_id, now_ms)
+        if noted is Noted.NO_ROOM and self._make_room(user, now_ms):
+            noted = known.seen.note(producer_id, now_ms)
         if noted is Noted.NEW:
             known.charge(now_ms, self._settings.most_throttle_s)
         elif noted is Noted.NO_ROOM:
@@ -206,7 +210,6 @@ class ProducerIds:
         Results do not depend on it; it frees the memory of users who are gone.
         """
         now_ms = self._at(now_ms)
-        self._swept_ms = now_ms
         for user, known in tuple(self._users.items()):
             self._limit(user, known, now_ms)
             self._forgotten(user, known, now_ms)
@@ -220,13 +223,26 @@ class ProducerIds:
         known = self._users.get(user)
         if known is not None:
             return known
-        if len(self._users) >= self._settings.most_users:
-            if self._swept_ms is None or now_ms - self._swept_ms >= _SWEEP_MS:
-                self.tick(now_ms)
-            if len(self._users) >= self._settings.most_users:
+        most = self._settings.most_users
+        if len(self._users) >= most:
+            self._make_room(user, now_ms)
+            if len(self._users) >= most:
                 return None
         known = self._users[user] = UserIds(self._window, SeenIds(self._filters, self._room))
         return known
+
+    def _make_room(self, user: str, now_ms: int) -> bool:
+        """Forget users for one without room; return False if that was done a moment ago."""
+        is_limited = self.limit(user) is not None
+        swept_ms = self._swept_ms.get(is_limited)
+        if swept_ms is not None and now_ms - swept_ms < _SWEEP_MS:
+            return False
+        self._swept_ms[is_limited] = now_ms
+        self.tick(now_ms)
+        if is_limited:
+            for other in [each for each in self._users if self.limit(each) is None]:
+                self._users.pop(other).seen.clear()
+        return True
 
     def _limit(self, user: str, known: UserIds, now_ms: int) -> None:
         known.limit_to(self.limit(user), now_ms, self._settings.most_throttle_s)

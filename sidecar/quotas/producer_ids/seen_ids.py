@@ -146,6 +146,11 @@ class SeenIds:
             self._room.taken_bytes -= self._filters.pop(0).bytes
         return bool(self._filters)
 
+    def clear(self) -> None:
+        """Forget all ids."""
+        self._room.taken_bytes -= self.bytes
+        self._filters.clear()
+
     def _contains(self, mixed: int) -> bool:
         return any(mixed in each for each in self._filters)
 

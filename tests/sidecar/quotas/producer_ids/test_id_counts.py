@@ -245,6 +245,31 @@ def test_room_is_sought_once_a_second() -> None:
     assert ids.record("bob", 1, HOUR_MS + 900).is_new
 
 
+@pytest.mark.parametrize(
+    "full",
+    [replace(SURE, most_users=5), ProducerIdSettings(expected_ids=100, most_bytes=2000)],
+    ids=["users", "bytes"],
+)
+def test_users_without_a_limit_make_room_for_one_with_a_limit(full: ProducerIdSettings) -> None:
+    """They are forgotten, also if they looked for room themselves a moment ago."""
+    ids = ProducerIds(full)
+    ids.set_limits({"etl": 5})
+    for number in range(20):
+        ids.record(f"app{number}", number, 0)
+    assert record(ids, "etl", range(56), 0) > 0
+    assert ["etl"] == [status.user for status in ids.statuses(0)]
+    assert sum(status.filter_bytes for status in ids.statuses(0)) == ids.filter_bytes
+
+
+def test_users_with_a_limit_make_no_room_for_others() -> None:
+    """Neither for one with a limit, nor for one without."""
+    ids = producer_ids(5, replace(SURE, most_users=2))
+    ids.set_limits({DEFAULT: 5, "free": None})
+    for user in ("ann", "bob", "eve", "free"):
+        ids.record(user, 1, 0)
+    assert ["ann", "bob"] == [status.user for status in ids.statuses(0)]
+
+
 def test_memory_is_bounded() -> None:
     """New ids beyond the room are counted as dropped; nobody is charged for them."""
     settings = ProducerIdSettings(expected_ids=100, most_bytes=2000)
