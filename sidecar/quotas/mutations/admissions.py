@@ -4,8 +4,9 @@ Clients that share a quota share its token bucket. Each operation of a request i
 in the order of the request, as in a controller. The throttle time of a strict request is the
 shortest one of its rejected operations. A permissive request has no rejected operation, so its
 throttle time is the wait after its last operation. A request that comes before the wait is over is
-refused without being judged, because a broker does not read from a muted connection. A
-validate_only request is never charged. (A KRaft controller charges it, against the KIP.)
+refused without being judged, because a broker does not read from a muted connection. If the quota
+was raised or removed since, the request is judged by the new one. A validate_only request is never
+charged. (A KRaft controller charges it, against the KIP.)
 
 Example: 5 partitions a second and 11 windows of 1 s make a bucket of 55 tokens. A strict request
 creates topics of 40, 40 and 1 partitions. The first two are accepted and leave -25 tokens. The
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
 
 from sidecar.quotas.admission import AT_ONCE, Admission, MutationQuota
-from sidecar.quotas.entities import ClientQuotas, QuotaKey, entities_of, resolve
+from sidecar.quotas.entities import ClientQuotas, QuotaKey, Resolved, entities_of, resolve
 from sidecar.quotas.mutations.burst_rate import BurstRate
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.quotas.token_bucket import TokenBucket
@@ -94,6 +95,20 @@ class _Bucket:
     full_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """A client's wait: its end, and the quota that caused it."""
+
+    until_ms: int
+    quota: Resolved
+
+    def applies_to(self, quota: Resolved | None) -> bool:
+        """Whether the client still has this quota, or a lower one of the same bucket."""
+        if quota is None or quota.tags != self.quota.tags:
+            return False
+        return quota.limit <= self.quota.limit
+
+
 class MutationAdmissions:
     """The buckets of a cluster's controller mutation quotas.
 
@@ -113,7 +128,7 @@ class MutationAdmissions:
         self._quotas: ClientQuotas = {}
         # Both are in the order of their last use, the least recently used first.
         self._buckets: dict[tuple[str, str], _Bucket] = {}
-        self._muted_until_ms: dict[tuple[str, str], int] = {}
+        self._waits: dict[tuple[str, str], _Wait] = {}
 
     def __repr__(self) -> str:
         return f"MutationAdmissions({len(self._buckets)} buckets, {self.dropped} dropped)"
@@ -141,13 +156,14 @@ class MutationAdmissions:
             now_ms: the time, in milliseconds.
         """
         client = (request.user, request.client_id)
-        left_ms = self._muted_until_ms.get(client, now_ms) - now_ms
-        if left_ms > 0:
-            return Muted(left_ms)
-        self._muted_until_ms.pop(client, None)
-        bucket = None if request.validate_only else self._bucket(*client, now_ms)
-        if bucket is None:
+        resolved = self._resolved(*client)
+        wait = self._waits.get(client)
+        if wait is not None and wait.until_ms > now_ms and wait.applies_to(resolved):
+            return Muted(wait.until_ms - now_ms)
+        self._waits.pop(client, None)
+        if request.validate_only or resolved is None:
             return Judged(0, (AT_ONCE,) * len(request.amounts))
+        bucket = self._bucket(resolved, now_ms)
         admissions = tuple(
             bucket.quota.admit(amount, now_ms, strict=request.strict) for amount in request.amounts
         )
@@ -155,16 +171,19 @@ class MutationAdmissions:
         # After a rejected amount, all others are rejected with the same wait.
         throttle_ms = admissions[-1].throttle_ms
         if throttle_ms > 0:
-            self._make_room(self._muted_until_ms, lambda until_ms: until_ms > now_ms)
-            self._muted_until_ms[client] = now_ms + throttle_ms
+            self._make_room(self._waits, lambda other: other.until_ms > now_ms)
+            self._waits[client] = _Wait(now_ms + throttle_ms, resolved)
         return Judged(throttle_ms, admissions)
 
-    def _bucket(self, user: str, client_id: str, now_ms: int) -> _Bucket | None:
-        """Return the bucket that limits this client, or None."""
+    def _resolved(self, user: str, client_id: str) -> Resolved | None:
+        """Return the quota that limits this client, or None."""
         resolved = resolve(self._quotas, QuotaKey.CONTROLLER_MUTATION, user, client_id)
         # Brokers reject a limit that is not above 0, but they accept an infinite one.
         if resolved is None or not 0 < resolved.limit < math.inf:
             return None
+        return resolved
+
+    def _bucket(self, resolved: Resolved, now_ms: int) -> _Bucket:
         bucket = self._buckets.pop(resolved.tags, None)
         if bucket is None:
             self._make_room(self._buckets, lambda other: other.full_ms > now_ms)

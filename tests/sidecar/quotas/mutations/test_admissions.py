@@ -170,6 +170,26 @@ class TestQuotasThatChange:
         # 11 s later it is full with the new burst of 275.
         assert [True, True, False] == accepted(mutations.admit(asked(275, 1, 1), 20_000))
 
+    @pytest.mark.parametrize(
+        ("after", "expected"),
+        [
+            ({ALICE: 50.0}, Judged(1000, (Admission(False, 1000),))),
+            ({}, Judged(0, (Admission(True, 0),))),
+            ({Entity(client_id="portal"): 1.0}, Judged(0, (Admission(True, 0),))),
+            ({ALICE: 5.0, Entity("bob"): 1.0}, Muted(19_000)),
+            ({ALICE: 4.0}, Muted(19_000)),
+        ],
+        ids=["raised", "removed", "another bucket", "another user's", "lowered"],
+    )
+    def test_a_wait_lasts_as_long_as_its_quota(
+        self, after: Mapping[Entity, float], expected: Judged | Muted
+    ) -> None:
+        """A debt of 100 takes 20 s; a second later the quota is another one."""
+        mutations = admissions({ALICE: 5.0})
+        assert 20_000 == judged(mutations.admit(asked(155, 1), 0)).throttle_ms
+        mutations.set_quotas(quotas(after))
+        assert expected == mutations.admit(asked(1), 1000)
+
     def test_a_quota_that_is_gone_throttles_nobody(self) -> None:
         """When a quota is set again, the bucket is full."""
         mutations = admissions({ALICE: 5.0})
