@@ -1,7 +1,9 @@
 """The file with producer id quotas (KIP-936), which is read at the start and after each change.
 
 An invalid file prevents the start. If the file becomes invalid later, the sidecar logs that and
-keeps the previous quotas: a typo must neither throttle a user nor release one.
+keeps the previous quotas: a typo must neither throttle a user nor release one. A file that had
+quotas and has no table any more is invalid too, because a full disk or a crash leaves such a file.
+An empty ``[users]`` removes all quotas.
 
 Example::
 
@@ -101,6 +103,10 @@ class IdQuotaFile(FollowedFile[ProducerIdQuotas]):
 
     def parse(self, document: dict[str, Any]) -> ProducerIdQuotas:
         """See ``FollowedFile``."""
+        if not document and getattr(self, "contents", None):
+            raise SettingsError(
+                (f"{self.path} has no quotas any more (to remove all, write an empty [users])",)
+            )
         try:
             form = _FileForm.model_validate(document)
         except ValidationError as error:

@@ -129,6 +129,27 @@ def test_a_change_is_reported_and_a_wrong_one_changes_nothing(
     assert (True, "") == (file.is_current(), file.problem)
 
 
+@pytest.mark.parametrize("text", ["", "\n", "# [users.alice]\n"])
+def test_a_file_that_was_emptied_removes_nothing(
+    path: Path, file: IdQuotaFile, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A full disk may have emptied it; the warning says how to remove all quotas."""
+    path.write_text(text)
+    assert [None, None] == [later(file), later(file)]
+    (message,) = caplog.messages
+    assert "has no quotas any more (to remove all, write an empty [users]); the " in message
+    path.write_text("[users]\n")
+    assert {} == later(file)
+    path.write_text(text)
+    assert {} == later(file)
+
+
+def test_a_file_may_be_empty_at_the_start(path: Path) -> None:
+    """Quotas are added later."""
+    path.write_text("# none yet\n")
+    assert {} == IdQuotaFile(path).load()
+
+
 def test_a_file_that_is_being_written_is_not_read(path: Path) -> None:
     """It is emptied first: without the wait everybody would be without a quota in between."""
     path.write_text(EXAMPLE)
