@@ -86,16 +86,9 @@ class ProducerIdWatch:
         self._file = file or {}
         self._retained = retained
         self._quotas = self._force()
-        longest_s = math.inf if settings.most_throttle_s is None else settings.most_throttle_s
-        # The buckets of these users are full again.
-        self._taken_over = {
-            user: _TakenOver(
-                min(each.ends_at, board.now() + longest_s),
-                quota_of(self._quotas, user).quota.producer_ids_rate,
-            )
-            for user, each in user_throttles_of(board).items()
-        }
-        self._throttled = set(self._taken_over)
+        self._taken_over: dict[str, _TakenOver] = {}
+        self._throttled: set[str] = set()
+        self._take_over()
 
     @property
     def quotas(self) -> Mapping[str | Default, InForce]:
@@ -173,7 +166,20 @@ class ProducerIdWatch:
         if self._put is not self._retained.quotas:
             # They were set, or the state file was read late.
             self._quotas = self._force()
+        self._take_over()
         self._publish(self._throttled, self._board.now())
+
+    def _take_over(self) -> None:
+        """Take over throttles from before a restart; the state file may be read late."""
+        most_s = self.settings.most_throttle_s
+        longest_s = math.inf if most_s is None else most_s
+        for user, each in user_throttles_of(self._board).items():
+            if user not in self._throttled:
+                # The user's bucket is full again.
+                ends_at = min(each.ends_at, self._board.now() + longest_s)
+                limit = quota_of(self._quotas, user).quota.producer_ids_rate
+                self._taken_over[user] = _TakenOver(ends_at, limit)
+                self._throttled.add(user)
 
     def _force(self) -> Mapping[str | Default, InForce]:
         self._put = self._retained.quotas

@@ -34,10 +34,11 @@ def watching(
     listener: Listener = lambda *_: None,
     file: ProducerIdQuotas | None = None,
     window_s: int = 3600,
+    unread: str = "",
 ) -> tuple[Board, ProducerIdWatch]:
     factors = VolumeLimit(Rules(MinAvailableBytes(30), 120.0), fallback=1.0)
     restored = PersistedState(memory or Memory(), 1.0, Source.FALLBACK, 0.0)
-    board = Board(factors, clock, restored=restored, listeners=(listener,))
+    board = Board(factors, clock, restored=restored, listeners=(listener,), unread=unread)
     settings = ProducerIdSettings(window_size_s=window_s, most_throttle_s=LONGEST_S)
     watch = ProducerIdWatch(board, Retained(board), settings, quota, cleanup_s=60.0, file=file)
     return board, watch
@@ -210,6 +211,17 @@ def test_an_operator_can_end_a_user_throttle_that_was_taken_over(rate: float | N
     board, watch = watching(FakeClock(1000.0), memory=throttled_before(1900.0))
     put(watch, bob=50)
     put(watch, bob=7)
+    assert {"bob": 1900.0} == throttled_until(board)
+    put(watch, bob=rate)
+    assert {} == throttled_until(board)
+
+
+@pytest.mark.parametrize("rate", [None, 51.0])
+def test_a_user_throttle_of_a_state_that_was_read_late_is_taken_over(rate: float | None) -> None:
+    """The disk hung at the start; the throttle continues, and an operator can end it."""
+    board, watch = watching(FakeClock(1000.0), unread="the disk hangs")
+    board.take_over(PersistedState(throttled_before(1900.0), 1.0, Source.FALLBACK, 0.0))
+    watch.review()
     assert {"bob": 1900.0} == throttled_until(board)
     put(watch, bob=rate)
     assert {} == throttled_until(board)
