@@ -92,7 +92,9 @@ def command(
     """Update the planned shares while tenants come and go, until Ctrl-C.
 
     If somebody else changes a quota, the next step restores the planned one. If the tenants can't
-    be read, nothing is changed. A tenant that has left loses the quota that this command set.
+    be read, or there is none, nothing is changed. A tenant that has left loses the quota that this
+    command set. A restart forgets these quotas: that of a tenant that leaves meanwhile stays, and a
+    warning names it.
     """
     source = options.source
     if source is None:
