@@ -127,7 +127,7 @@ class GrowthWatch:
 
     def look(self) -> None:
         """Request the contents that are wanted now."""
-        near = {state.volume.broker_id for state in self._near()}
+        near = {broker_id for broker_id, _ in self._near()}
         candidates = [state.volume.broker_id for state in self._candidates()]
         if self.broker_id is not None:
             wanted = [self.broker_id] if self.broker_id in candidates else []
@@ -167,7 +167,9 @@ class GrowthWatch:
     def growing(self) -> Iterator[Growing]:
         """Yield the volumes near a limit whose parts are known, overfilled and worst ones first."""
         near = self._near()
-        found = [each for each in self._known() if each.overfilled or each.state in near]
+        found = [
+            each for each in self._known() if each.overfilled or each.state.volume.place in near
+        ]
         yield from sorted(found, key=lambda each: not each.overfilled)
 
     def _known(self) -> Iterator[Growing]:
@@ -209,8 +211,11 @@ class GrowthWatch:
             or (len(broker.volumes) > 1 and (state.seconds_left or DAY_S) < DAY_S)
         ]
         others.sort(key=lambda state: state.volume.available_ratio)
-        return near + [state for state in others if state.online and state not in near]
+        more = (each for each in others if each.online and each.volume.place not in near)
+        return [*near.values(), *more]
 
-    def _near(self) -> list[VolumeState]:
+    def _near(self) -> dict[LogDir, VolumeState]:
+        # By place, since to compare thousands of states with one another takes seconds.
         snapshot = self.board.snapshot
-        return near_limit(snapshot.memory, snapshot.rules)
+        states = near_limit(snapshot.memory, snapshot.rules)
+        return {state.volume.place: state for state in states}

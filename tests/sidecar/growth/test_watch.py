@@ -11,6 +11,7 @@ from sidecar.control.metric_source import MetricSource
 from sidecar.growth.capability import GrowthCapability
 from sidecar.growth.metrics import growth_metrics
 from sidecar.throttle.growth import Kind, Part
+from sidecar.throttle.memory import VolumeState
 from sidecar.throttle.readers import Report, Reserve
 from tests.sidecar.api.build import FakeSidecar
 from tests.sidecar.growth.build import MB, Scene
@@ -231,6 +232,23 @@ async def test_a_plan_that_fits_is_demand_in_the_forecast() -> None:
         await scene.read((used, {"orders": orders}))
     (found,) = scene.watch.growing()
     assert ("", 15 * MB, 1500.0) == (found.overfilled, found.left_bytes, found.seconds_left)
+
+
+async def test_states_are_not_compared_with_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With thousands of volumes that takes seconds, in which no callback gets an answer."""
+    scene = Scene(brokers=(1, 2, 3))
+    await scene.read(*GROWS)
+    scene.watch._receiving = frozenset({1, 2, 3})
+    compared: list[object] = []
+
+    def compare(_: VolumeState, other: object) -> bool:
+        compared.append(other)
+        return False
+
+    monkeypatch.setattr(VolumeState, "__eq__", compare)
+    scene.watch.look()
+    assert 1 == len(list(scene.watch.growing()))
+    assert [] == compared
 
 
 @pytest.mark.parametrize(("more", "due"), [({}, []), ({"/e": 50 * MB}, [1])])
