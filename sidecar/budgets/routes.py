@@ -3,7 +3,7 @@
 Example: etl uses 120 GB of 200 GB, which is 60 %, and grows by 0.2 MB/s, so it is full in 4.6 days.
 """
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from fastapi import FastAPI
 from pydantic import Field
@@ -13,9 +13,6 @@ from sidecar.api.answers import Wall, answer_listing, rounded, timestamp
 from sidecar.api.documents import Factor, Time, described
 from sidecar.budgets.watch import BudgetWatch
 from sidecar.throttle.budgets import State, Usage, sentence
-
-_LONGEST_S: Final = 10 * 366 * 86_400.0
-"""A later moment is given as ten years from now."""
 
 Bytes = Annotated[int, Field(ge=0)]
 
@@ -99,7 +96,7 @@ def _document(usage: Usage, wall: Wall, watch: BudgetWatch) -> BudgetDocument:
         is_enforced=watch.rules.enforces(budget),
         topics=len(usage.topics),
         bytes_per_second=rounded(usage.bytes_per_second, 1),
-        full_at=None if seconds is None else timestamp(wall, usage.at + min(seconds, _LONGEST_S)),
+        full_at=None if seconds is None else timestamp(wall, usage.at + seconds),
         unseen_brokers=list(usage.unseen),
         is_left_out=budget.owner in watch.left_out,
         read_at=timestamp(wall, usage.at) or "",

@@ -15,7 +15,7 @@ from sidecar.throttle.readers import ReaderCounts
 from sidecar.throttle.rules import Rules
 from sidecar.throttle.slope import SlopeRules
 from sidecar.volumes import Failure, FailureKind, Observation
-from tests.sidecar.throttle.build import FakeClock, reading, whole
+from tests.sidecar.throttle.build import LONG_MAX, FakeClock, reading, whole
 
 GB = 10**9
 LIMIT = MinAvailableBytes(10 * GB)
@@ -169,6 +169,13 @@ def test_nobody_is_throttled() -> None:
     )
     filling = head([free(2, 0.0, 50), free(2, 10.0, 40)], now=20.0)
     assert Moment("1970-01-01T00:00:40Z", "00:00:40 UTC", "in 20 s") == filling.until[0].moment
+    slowly = [
+        whole(at, [reading(2, at, {"/d": left}, total=LONG_MAX)])
+        for at, left in ((0.0, LONG_MAX - 1), (10.0, LONG_MAX - 10**7))
+    ]
+    far = head(slowly).until[0].moment
+    assert far is not None
+    assert "in 3,660 days" == far.relative
 
 
 def test_until_when_producers_are_throttled() -> None:

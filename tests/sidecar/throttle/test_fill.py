@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sidecar.throttle.fill import (
+    LONGEST_S,
     LONGEST_WINDOW_S,
     WINDOW_S,
     Fill,
@@ -15,6 +16,7 @@ from sidecar.throttle.fill import (
     rate_over,
     seconds_to,
 )
+from tests.sidecar.throttle.build import LONG_MAX
 
 LONGEST_TRAIL = 45
 
@@ -194,8 +196,12 @@ def test_even_filling_is_reported_exactly(rate: int, steps: list[float]) -> None
         (1, None, None),
         (1, 0.0, None),
         (1, -3.0, None),
+        (LONG_MAX, 1_000_000.0, LONGEST_S),
     ],
 )
 def test_seconds_to(headroom: float, rate: float | None, expected: float | None) -> None:
-    """If nothing is left it is 0.0 at any rate; what does not fill, or is unknown, has no time."""
+    """If nothing is left it is 0.0 at any rate; what does not fill, or is unknown, has no time.
+
+    292,000 years are given as ten, since Python has no dates after the year 9999.
+    """
     assert expected == seconds_to(headroom, rate)
