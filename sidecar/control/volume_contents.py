@@ -17,11 +17,22 @@ from typing import Final, NoReturn
 from sidecar.kafka.largest_topics import LogDirTopics
 from sidecar.threads import OwnThreads
 from sidecar.throttle.arrivals import Arrivals, arrivals
-from sidecar.throttle.growth import LogDirReading, Placement, Replicas, Split, largest, split
+from sidecar.throttle.growth import (
+    LogDirReading,
+    Placement,
+    Replicas,
+    Split,
+    completed,
+    largest,
+    split,
+)
 from sidecar.volumes import Failure
 
 EVERY_S: Final = 60.0
 """An answer has 88 kB and costs a broker 34 ms for 4,000 partitions, so reads are rare."""
+
+STALE_S: Final = 3 * EVERY_S
+"""What is older than this is no longer shown: it could not be read again."""
 
 RETENTION_S: Final = 600.0
 
@@ -56,9 +67,10 @@ class Contents:
     Attributes:
         result: the broker's answer.
         answered_at: when the answer came, steady seconds.
-        splits: log dir -> its volume in parts; empty until these are known.
+        splits: log dir -> its volume in parts, also while later reads fail; empty until known.
         before: the same after the read before.
         arrivals: log dir -> what still arrives there; empty until that is known.
+        split_at: when the answer came whose parts these are, steady seconds; None until known.
     """
 
     result: ContentsResult
@@ -66,6 +78,7 @@ class Contents:
     splits: Mapping[str, Split] = field(default_factory=dict, compare=False)
     before: Mapping[str, Split] = field(default_factory=dict, compare=False)
     arrivals: Mapping[str, Arrivals] = field(default_factory=dict, compare=False)
+    split_at: float | None = field(default=None, compare=False)
 
 
 @dataclass(slots=True)
@@ -88,6 +101,8 @@ class VolumeContents:
     _known: dict[int, Contents] = field(default_factory=dict, init=False)
     # Broker id -> log dir -> its last reading, also while later reads fail.
     _readings: dict[int, Mapping[str, LogDirReading]] = field(default_factory=dict, init=False)
+    # Broker id -> its last placements, each with when it was read.
+    _placements: dict[int, list[tuple[float, Placement]]] = field(default_factory=dict, init=False)
     # Broker id -> when its last read began.
     _requested: dict[int, float] = field(default_factory=dict, init=False)
     _due: dict[int, None] = field(default_factory=dict, init=False)
@@ -116,16 +131,18 @@ class VolumeContents:
                 self._requested[broker_id] = self.clock()
                 result = await self.ask(broker_id)
                 del self._due[broker_id]
-                contents = Contents(result, self.clock())
+                answered_at = self.clock()
+                before = self._known.get(broker_id, Contents(result, answered_at))
+                # The last splits stay until the next ones are known.
+                contents = replace(before, result=result, answered_at=answered_at)
                 if self.place is not None and not isinstance(result, Failure):
-                    before = self._known.get(broker_id)
-                    # The last splits stay until the next ones are known.
                     splits, arriving = await self._split(broker_id, result, self.place)
                     contents = replace(
                         contents,
                         splits=splits,
-                        before={} if before is None else before.splits,
+                        before=before.splits,
                         arrivals=arriving,
+                        split_at=answered_at,
                     )
                 self._known[broker_id] = contents
             self._forget()
@@ -148,6 +165,10 @@ class VolumeContents:
         placement = await place(broker_id, sorted(set().union(*named.values())))
         if isinstance(placement, Failure):
             placement = Placement()
+        before = self._placements.get(broker_id, ())
+        recent = [(at, each) for at, each in before if read_at <= at + STALE_S]
+        self._placements[broker_id] = recent = [*recent, (read_at, placement)]
+        placement = completed([each for _, each in recent])
         return await _THREADS.call(_splits, earlier, later, broker_id, named, placement)
 
     def _forget(self) -> None:
@@ -156,6 +177,7 @@ class VolumeContents:
             del self._requested[broker_id]
             self._known.pop(broker_id, None)
             self._readings.pop(broker_id, None)
+            self._placements.pop(broker_id, None)
 
 
 def _named(

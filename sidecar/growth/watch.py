@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
 from sidecar.control.board import Board
-from sidecar.control.volume_contents import EVERY_S, VolumeContents
+from sidecar.control.volume_contents import EVERY_S, STALE_S, VolumeContents
 from sidecar.growth.writers import Writers
 from sidecar.throttle.arrivals import Arrivals
 from sidecar.throttle.fill import seconds_to
@@ -35,10 +35,6 @@ LOOK_S: Final = 5.0
 
 MOST_BROKERS: Final = 5
 """The most brokers that a sidecar without a broker of its own reads."""
-
-STALE_S: Final = 3 * EVERY_S
-"""A split that is older than this is no longer shown: its broker could not be read again."""
-
 
 DAY_S: Final = 86_400.0
 
@@ -180,7 +176,8 @@ class GrowthWatch:
         for state in self._candidates():
             broker_id, log_dir = state.volume.place
             contents = self.contents.known(broker_id)
-            if contents is None or now > contents.answered_at + STALE_S:
+            answered_at = None if contents is None else contents.split_at
+            if contents is None or answered_at is None or now > answered_at + STALE_S:
                 continue
             split = contents.splits.get(log_dir)
             if split is None:
@@ -197,7 +194,7 @@ class GrowthWatch:
             }
             why = unthrottled(split, contents.before.get(log_dir), state.volume.total_bytes)
             arriving = contents.arrivals.get(log_dir, Arrivals(unknown=None))
-            yield Growing(state, split, contents.answered_at, writers, why, arriving)
+            yield Growing(state, split, answered_at, writers, why, arriving)
 
     def _candidates(self) -> list[VolumeState]:
         """The volumes near a limit, then those to which something may arrive; the worst first."""

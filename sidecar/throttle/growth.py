@@ -18,7 +18,7 @@ Example: a volume has 100 used bytes, then 160. Partition 0 of "orders", led her
 (+20), no partition 50 (+10). A throttle slows 30 of these 60 bytes.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from heapq import nlargest
@@ -215,6 +215,17 @@ def largest(earlier: LogDirReading | None, later: LogDirReading) -> list[str]:
     return nlargest(
         MOST, sizes, key=lambda topic: max(sizes[topic] / whole, grown.get(topic, 0) / growth)
     )
+
+
+def completed(placements: Sequence[Placement]) -> Placement:
+    """The last placement, with the reassignments or sizes that it lacks from the ones before.
+
+    Example: the leader of "orders" 0 had 9 GB a minute ago and has not answered since, so it still
+    counts with 9 GB.
+    """
+    known = [each.arriving for each in placements if each.arriving is not None]
+    sizes = {key: size for each in placements for key, size in each.sizes.items()}
+    return replace(placements[-1], arriving=known[-1] if known else None, sizes=sizes)
 
 
 def split(

@@ -13,7 +13,7 @@ from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.growth import Placement
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.rules import Rules
-from tests.sidecar.throttle.build import FakeClock, reading, whole
+from tests.sidecar.throttle.build import TIMED_OUT, FakeClock, reading, whole
 
 MB = 1_000_000
 FACTORS = VolumeLimit(Rules(MinAvailableBytes(10 * MB), 300.0), 1.0)
@@ -42,6 +42,7 @@ class Scene:
         moves: the brokers that were asked for all reassignments.
         brokers: the active brokers.
         places: lets placements be read; they hang while it is clear.
+        lost: what can't be read: the broker's "answer", its "arriving" partitions or their "sizes".
     """
 
     broker_id: int | None = 1
@@ -51,6 +52,7 @@ class Scene:
     sizes: dict[tuple[str, int], int] = field(default_factory=dict)
     moves: list[int] = field(default_factory=list)
     brokers: tuple[int, ...] = (1, 2)
+    lost: str = ""
 
     def __post_init__(self) -> None:
         self.places = asyncio.Event()
@@ -67,11 +69,13 @@ class Scene:
 
     async def _ask(self, broker_id: int) -> ContentsResult:
         self.asked.append(broker_id)
-        return self.answer
+        return TIMED_OUT if self.lost == "answer" else self.answer
 
     async def _place(self, _: int, topics: Sequence[str]) -> Placement:
         await self.places.wait()
-        return Placement(LEADERS, self.arriving, dict.fromkeys(topics, "ID"), self.sizes)
+        arriving = None if self.lost == "arriving" else self.arriving
+        sizes = {} if self.lost else self.sizes
+        return Placement(LEADERS, arriving, dict.fromkeys(topics, "ID"), sizes)
 
     async def _receiving(self, broker_id: int) -> frozenset[int]:
         self.moves.append(broker_id)
@@ -92,7 +96,7 @@ class Scene:
             for _ in range(200):
                 await asyncio.sleep(0.001)
                 known = self.contents.known(1)
-                if known is not None and known is not earlier and known.splits:
+                if known is not None and known is not earlier and (known.splits or self.lost):
                     break
             self.watch.name()
             self.clock.now += 60.0

@@ -224,6 +224,26 @@ async def test_a_plan_that_overfills_a_volume(
     assert [1, 1, 1] == scene.asked == scene.moves
 
 
+@pytest.mark.parametrize("lost", ["answer", "sizes", "arriving"])
+async def test_a_plan_is_still_named_while_something_can_not_be_read(
+    lost: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was known of it counts for 3 minutes, also where one leader's size is missing."""
+    scene = Scene(**PLAN)
+    reads = (50 * MB, {"orders": 5 * MB})
+    await scene.read(reads, left=50 * MB)
+    (known,) = scene.watch.growing()
+    scene.lost = lost
+    for _ in range(2):
+        await scene.read(reads, left=50 * MB)
+        (told,) = scene.watch.growing()
+        assert known.overfilled == told.overfilled != ""
+    for _ in range(2):
+        await scene.read(reads, left=50 * MB)
+    assert [] == [each for each in scene.watch.growing() if each.overfilled]
+    assert 1 == len(caplog.messages)
+
+
 async def test_a_plan_that_fits_is_demand_in_the_forecast() -> None:
     """Nothing is named. The room that it leaves lasts at the growth of everything else."""
     scene = Scene(**PLAN)
