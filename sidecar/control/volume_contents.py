@@ -162,7 +162,8 @@ class VolumeContents:
         }
         # Many partitions take a while, in which the event loop has other work.
         named = await _THREADS.call(_named, earlier, later)
-        placement = await place(broker_id, sorted(set().union(*named.values())))
+        shown = ([each.topic for each in topics.largest] for topics in result.values())
+        placement = await place(broker_id, sorted(set().union(*named.values(), *shown)))
         if isinstance(placement, Failure):
             placement = Placement()
         before = self._placements.get(broker_id, ())

@@ -145,12 +145,15 @@ async def _sizes(
 def _leaders(_query: Query, response: Response, _broker_id: int) -> Placement | Failure:
     leaders: dict[Partition, int] = {}
     topic_ids: dict[str, str] = {}
+    replicas: dict[str, tuple[int, int]] = {}
     for error_code, name, topic_id, _internal, partitions, *_ in response.topics or ():
         if not error_code and name is not None:
             leaders |= {(name, index): leader for index, leader, *_ in partitions}
+            most = max((len(brokers) for _, _, brokers, _ in partitions), default=0)
+            replicas[name] = len(partitions), most
             # As Kafka's Uuid writes it.
             topic_ids[name] = base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
-    return Placement(leaders, None, topic_ids)
+    return Placement(leaders, None, topic_ids, replicas=replicas)
 
 
 def _moves_in(query: Query, response: Response, broker_id: int) -> _Moves | Failure:

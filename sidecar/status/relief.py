@@ -10,8 +10,9 @@ Strimzi, the volume can grow first, and retention is a patch of the KafkaTopic.
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Final
 
 from sidecar.control.board import Snapshot
@@ -22,6 +23,7 @@ from sidecar.status.command import Command
 from sidecar.status.inputs import ToolSettings
 from sidecar.status.moments import Moment, Now
 from sidecar.status.target import Target
+from sidecar.throttle.growth import Split
 from sidecar.throttle.memory import Memory, VolumeState
 from sidecar.throttle.sizes import size
 from sidecar.volumes import Failure
@@ -34,6 +36,9 @@ _TOPIC_OPERATOR: Final = " The Topic Operator may do so earlier for a topic with
 _INTERNAL: Final = "__"
 _LISTED: Final = 100
 """The most brokers, or partitions, that a command names."""
+
+_Rooms = Sequence[tuple[float, int]]
+"""Bytes and broker id, the most bytes first."""
 
 # Each line of get-offsets is topic:partition:offset; a partition without such a record has none.
 _TO_JSON: Final = (
@@ -122,7 +127,7 @@ def _on_volume(
         log_dir,
         answered_at,
         "",
-        _topics(topics, broker_id, memory, target),
+        _topics(topics, found.splits.get(log_dir), _rooms(memory, broker_id), target),
         _more(topics),
         target.growth(state, memory),
         target.about if topics.topics else (),
@@ -139,9 +144,10 @@ def _more(topics: LogDirTopics) -> str:
 
 
 def _topics(
-    topics: LogDirTopics, broker_id: int, memory: Memory, target: Target
+    topics: LogDirTopics, split: Split | None, rooms: _Rooms, target: Target
 ) -> tuple[TopicRow, ...]:
     whole = topics.size_bytes or 1
+    replicas = {} if split is None else split.placement.replicas
     return tuple(
         TopicRow(
             topic=each.topic,
@@ -150,15 +156,21 @@ def _topics(
             partitions=len(each.partitions),
             commands=()
             if each.topic.startswith(_INTERNAL)
-            else commands(each, target, _with_room(memory, broker_id, each.size_bytes)),
+            else commands(each, target, _with_room(rooms, each, topics, replicas.get(each.topic))),
         )
         for each in topics.largest
         if each.size_bytes
     )
 
 
-def commands(topic: TopicSize, target: Target, targets: list[int]) -> tuple[Command, ...]:
-    """Return the commands that shrink a topic on one volume."""
+def commands(topic: TopicSize, target: Target, targets: list[int] | None) -> tuple[Command, ...]:
+    """Return the commands that shrink a topic on one volume.
+
+    Args:
+        topic: the topic.
+        target: the cluster.
+        targets: the brokers with room for all its replicas; None if that is not known.
+    """
     return (
         *_retention(topic, target),
         _deletion(topic, target.at),
@@ -199,11 +211,15 @@ def _deletion(topic: TopicSize, at: str) -> Command:
     )
 
 
-def _move(topic: TopicSize, target: Target, targets: list[int]) -> Command:
+def _move(topic: TopicSize, target: Target, targets: list[int] | None) -> Command:
     what = "Move it to brokers with room"
+    if targets is None:
+        text = "Whether other brokers have room is not known: its replicas could not be read."
+        return Command(what, (), text)
     if not targets:
-        return Command(what, (), "No other broker has room for it above the limit on each volume.")
-    listed = ",".join(map(str, targets[:_LISTED]))
+        text = "Too few other brokers have room for its replicas above the limit on each volume."
+        return Command(what, (), text)
+    listed = ",".join(map(str, targets))
     topics = shlex.quote(json.dumps({"version": 1, "topics": [{"topic": topic.topic}]}))
     run = f"kafka-reassign-partitions.sh {target.at}"
     return Command(
@@ -222,14 +238,42 @@ def _move(topic: TopicSize, target: Target, targets: list[int]) -> Command:
     )
 
 
-def _with_room(memory: Memory, broker_id: int, size_bytes: int) -> list[int]:
-    """List the other brokers with that much room above the limit on each volume."""
-    return [
-        each
-        for each in sorted(memory.active)
+def _rooms(memory: Memory, broker_id: int) -> _Rooms:
+    """List other brokers with their room above the limit on each volume, most first."""
+    rooms = [
+        (min(state.headroom_bytes for state in broker.volumes), each)
+        for each in memory.active
         if each != broker_id
         and (broker := memory.brokers.get(each)) is not None
         and broker.failure is None
         and broker.volumes
-        and min(state.headroom_bytes for state in broker.volumes) > size_bytes
     ]
+    return sorted(rooms, key=lambda room: (-room[0], room[1]))[:_LISTED]
+
+
+def _with_room(
+    rooms: _Rooms, topic: TopicSize, topics: LogDirTopics, replicas: tuple[int, int] | None
+) -> list[int] | None:
+    """List the most brokers that have room for all replicas of a topic; None if that is not known.
+
+    Kafka spreads replicas evenly. A broker may get the largest ones, all in one log dir, and those
+    that are there already count too. A partition without a replica here counts as the largest one.
+
+    Example: 4 partitions of 10 GB with 2 replicas on 3 brokers are 3 replicas, 30 GB, for each.
+
+    Args:
+        rooms: the brokers.
+        topic: the topic.
+        topics: the topics in the log dir.
+        replicas: the number of its partitions, and of the replicas of each.
+    """
+    if replicas is None:
+        return None
+    partitions, copies = replicas
+    sizes = sorted((size for _, size, _ in topics.packed.get(topic.topic, ())), reverse=True)
+    sizes = [topic.largest_bytes] * (partitions - len(sizes)) + sizes
+    needed = [*accumulate(sizes, initial=0)]
+    for count in range(len(rooms), max(copies, 1) - 1, -1):
+        if rooms[count - 1][0] > needed[-(-partitions * copies // count)]:
+            return sorted(broker_id for _, broker_id in rooms[:count])
+    return []

@@ -110,12 +110,14 @@ class Placement:
             it will have; None if not known.
         topic_ids: topic -> its id as request logs write it.
         sizes: the sizes of arriving partitions on their leaders, as far as they are known.
+        replicas: topic -> the number of its partitions, and the most replicas of one of them.
     """
 
     leaders: Mapping[Partition, int] = field(default_factory=dict)
     arriving: Mapping[Partition, tuple[int, ...]] | None = None
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     sizes: Mapping[Partition, int] = field(default_factory=dict)
+    replicas: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Who leads partitions and what a reassignment adds, by the answers of a fake broker."""
 
 import uuid
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -73,6 +74,8 @@ def answering(
 
 ID = "-vv8_f7_AAAAAAAAAAAAAA"
 """As Kafka's Uuid writes it."""
+READ = Placement({("orders", 0): 2}, None, {"orders": ID}, replicas={"orders": (1, 3)})
+"""What Metadata says."""
 
 
 async def test_leaders_and_what_arrives() -> None:
@@ -84,8 +87,8 @@ async def test_leaders_and_what_arrives() -> None:
     async with cluster:
         at_1 = await placement(admin(bootstrap(cluster)), 1, PATIENCE_S, ["orders"])
         at_2 = await placement(admin(bootstrap(cluster)), 2, PATIENCE_S, ["orders"])
-    assert Placement({("orders", 0): 2}, {("orders", 0): (2, 1)}, {"orders": ID}) == at_1
-    assert Placement({("orders", 0): 2}, {}, {"orders": ID}) == at_2
+    assert replace(READ, arriving={("orders", 0): (2, 1)}) == at_1
+    assert replace(READ, arriving={}) == at_2
     assert None in asked
     assert ["orders"] in asked
 
@@ -117,7 +120,7 @@ async def test_what_may_not_be_read_is_not_known() -> None:
     """Each request can fail without the other."""
     denied = ErrorCode.cluster_authorization_failed
     for errors, expected in (
-        ((denied, ErrorCode.none), Placement({("orders", 0): 2}, None, {"orders": ID})),
+        ((denied, ErrorCode.none), READ),
         (
             (ErrorCode.none, ErrorCode.topic_authorization_failed),
             Placement({}, {("orders", 0): (2, 1)}),

@@ -342,7 +342,7 @@ async def test_topics_and_their_commands() -> None:
     assert "1 other topic has 20 B there." in words
     assert "being read" not in response.text
     assert "data-asking" not in response.text
-    assert "kafka-reassign-partitions.sh --bootstrap-server" in response.text
+    assert "kafka-delete-records.sh --bootstrap-server" in response.text
     assert "<script>alert" not in response.text
     assert ' onload="' not in response.text
 

@@ -5,16 +5,21 @@ import json
 import os
 import shlex
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+
+import pytest
 
 from sidecar.control.board import Board
 from sidecar.control.volume_contents import ContentsResult, VolumeContents
 from sidecar.kafka.largest_topics import LogDirTopics, TopicSize
+from sidecar.kafka.log_dir_messages import PartitionSizes
 from sidecar.status.inputs import ToolSettings
 from sidecar.status.moments import Now
 from sidecar.status.relief import SHOWN, OnVolume, commands, on_volumes
 from sidecar.status.target import Target
 from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.growth import Placement
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory
 from sidecar.throttle.rules import Rules
@@ -24,7 +29,9 @@ from tests.sidecar.throttle.build import FakeClock, reading, whole
 FACTORS = VolumeLimit(Rules(MinAvailableBytes(10), 300.0), 1.0)
 TOOLS = ToolSettings()
 ORDERS = TopicSize("orders", 60, (3, 0), 40)
-TOPICS = LogDirTopics(12, 100, (ORDERS, TopicSize("__consumer_offsets", 30, (7,), 30)))
+PACKED = b"".join(bytes(4) + size.to_bytes(8, "big") + bytes(10) for size in (40, 20))
+LARGEST = ORDERS, TopicSize("__consumer_offsets", 30, (7,), 30)
+TOPICS = LogDirTopics(12, 100, LARGEST, 91, {"orders": PartitionSizes(PACKED)})
 
 
 def at(address: str, tools: ToolSettings | None = None, **cluster: dict[int, str]) -> Target:
@@ -37,7 +44,11 @@ AT_B = at("b:9092")
 
 
 async def shown(
-    seen: Observation, answer: ContentsResult, *, requests: int = 2
+    seen: Observation,
+    answer: ContentsResult,
+    *,
+    requests: int = 2,
+    replicas: tuple[int, int] | None = None,
 ) -> tuple[list[OnVolume], list[int]]:
     """What the page shows in the end, and which brokers were asked for it."""
     board = Board(FACTORS, FakeClock())
@@ -48,13 +59,18 @@ async def shown(
         asked.append(broker_id)
         return answer
 
-    contents = VolumeContents(ask, FakeClock())
+    async def place(broker_id: int, topics: Sequence[str]) -> Placement:
+        return Placement(replicas={} if replicas is None else dict.fromkeys(topics, replicas))
+
+    contents = VolumeContents(ask, FakeClock(), place)
     task = asyncio.create_task(contents.run())
     found: list[OnVolume] = []
     for _ in range(requests):
         found = on_volumes(board.snapshot, contents, Now(0.0, lambda steady_s: steady_s), TOOLS)
-        for _ in range(10):
-            await asyncio.sleep(0)
+        for _ in range(200):
+            await asyncio.sleep(0.001)
+            if all(map(contents.known, asked)):
+                break
     task.cancel()
     return found, asked
 
@@ -110,19 +126,41 @@ async def test_no_violation() -> None:
     assert ([], []) == await shown(whole(0.0, [reading(2, 0.0, {"/d": 11})]), {"/d": TOPICS})
 
 
-async def test_whose_brokers_have_room() -> None:
-    """They have its 60 B above the limit of 10 B on each volume; one that answers is asked."""
+@pytest.mark.parametrize(
+    ("replicas", "expected"),
+    [
+        # Of 4 replicas each gets one, at worst the largest: 40 B above the limit of 10 B.
+        ((4, 1), "1,4,5,7"),
+        # Of 6 each gets two, 80 B, which three of these have; of 7 each gets three.
+        ((6, 1), "1,5,7"),
+        ((3, 2), "1,5,7"),
+        ((7, 1), ""),
+        # Five replicas of a partition need five brokers, and broker 6 has no room.
+        ((2, 5), ""),
+        (None, None),
+    ],
+)
+async def test_whose_brokers_have_room(
+    replicas: tuple[int, int] | None, expected: str | None
+) -> None:
+    """All replicas of the topic move, so they have room for a share of them on each volume."""
     answers = [
-        reading(1, 0.0, {"/d": 71, "/e": 90}),
+        reading(1, 0.0, {"/d": 91, "/e": 95}),
         reading(2, 0.0, {"/d": 9}),
-        reading(4, 0.0, {"/d": 70, "/e": 90}),
-        reading(5, 0.0, {"/d": 90}),
+        reading(4, 0.0, {"/d": 61, "/e": 90}),
+        reading(5, 0.0, {"/d": 95}),
         reading(6, 0.0, {"/d": 90, "/e": 10}),
+        reading(7, 0.0, {"/d": 95}),
     ]
-    found, _ = await shown(whole(0.0, answers, silent=[0]), {"/d": TOPICS})
+    seen = whole(0.0, answers, silent=[0])
+    found, _ = await shown(seen, {"/d": TOPICS}, replicas=replicas)
     moving = found[0].topics[0].commands[2]
-    assert "--broker-list 1,5 " in moving.lines[1]
-    assert "--bootstrap-server host1:9092" in moving.lines[1]
+    if expected:
+        assert f"--broker-list {expected} " in moving.lines[1]
+        assert "--bootstrap-server host1:9092" in moving.lines[1]
+    else:
+        begins = "Too few other brokers" if expected == "" else "Whether other brokers have room"
+        assert ((), True) == (moving.lines, moving.note.startswith(begins))
 
 
 def test_nowhere_to_move_to() -> None:
