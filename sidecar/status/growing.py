@@ -25,6 +25,8 @@ SHOWN: Final = 3
 _LISTED: Final = 100
 """The most partitions that a command names."""
 
+_REPEAT: Final = "Repeat this with what the page shows a minute later, until none are left."
+
 
 @dataclass(frozen=True, slots=True)
 class PartRow:
@@ -157,19 +159,21 @@ def _of_reassignments(volume: Growing, target: Target) -> Iterator[Command]:
         return
     # A reassignment to the same brokers only changes its throttle.
     placed = {each: {"replicas": list(arriving[each])} for each in lacks or arriving}
-    write, run = _plan(placed, lacks, "arriving.json", target)
+    write, run, part = _plan(placed, lacks, "arriving.json", target)
     yield Command(
         "Slow the reassignment that brings replicas to this broker",
         (write, f"{run} --execute --additional --throttle 1000000"),
         "To 1 MB/s for each broker, or another number. When it is complete, the second line with "
-        "--verify alone in place of --execute and what follows takes the throttle away.",
+        "--verify alone in place of --execute and what follows takes the throttle away."
+        f"{part and f'{part} The others stay as fast.'}",
     )
     yield Command(
         "Cancel it",
         (write, f"{run} --cancel --preserve-throttles"),
         "The partitions stay on their former brokers, and what arrived here is deleted. Without "
         "the last option, Kafka also takes the throttle away from all other moves. If Cruise "
-        "Control runs the plan, stop it there first (with Strimzi: strimzi.io/rebalance=stop).",
+        "Control runs the plan, stop it there first (with Strimzi: strimzi.io/rebalance=stop)."
+        f"{part and f'{part} {_REPEAT}'}",
     )
 
 
@@ -179,7 +183,7 @@ def _of_moves(volume: Growing, target: Target) -> Iterator[Command]:
         return
     broker_id, log_dir = volume.state.volume.place
     to = {"replicas": [broker_id], "log_dirs": [log_dir]}
-    write, run = _plan(dict.fromkeys(lacks, to), lacks, "copies.json", target)
+    write, run, part = _plan(dict.fromkeys(lacks, to), lacks, "copies.json", target)
     rate = "replica.alter.log.dirs.io.max.bytes.per.second"
     configs = f"kafka-configs.sh {target.at} --alter --entity-type brokers --entity-name"
     yield Command(
@@ -190,7 +194,8 @@ def _of_moves(volume: Growing, target: Target) -> Iterator[Command]:
     yield Command(
         "Cancel these copies",
         (write, f"{run} --cancel --preserve-throttles"),
-        "The replicas stay where they are, and their copies here are deleted.",
+        "The replicas stay where they are, and their copies here are deleted."
+        f"{part and f'{part} {_REPEAT}'}",
     )
 
 
@@ -199,8 +204,11 @@ def _plan(
     lacks: Mapping[Partition, int],
     file: str,
     target: Target,
-) -> tuple[str, str]:
-    """The line that writes those that bring most into a file, and the start of what runs it."""
+) -> tuple[str, str, str]:
+    """The line that writes those that bring most into a file, and the start of what runs it.
+
+    The last text is that these are not all; "" if they are.
+    """
     listed = sorted(placed, key=lambda each: (-lacks.get(each, 0), each))[:_LISTED]
     plan = {
         "version": 1,
@@ -209,4 +217,6 @@ def _plan(
         ],
     }
     run = f"kafka-reassign-partitions.sh {target.at} --reassignment-json-file {file}"
-    return f"echo {shlex.quote(json.dumps(plan))} > {file}", run
+    names = f" The file names {len(listed)} of {len(placed)} partitions, those that bring most."
+    is_all = len(listed) == len(placed)
+    return f"echo {shlex.quote(json.dumps(plan))} > {file}", run, "" if is_all else names

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from sidecar.growth.capability import GrowthCapability
 from tests.sidecar.api.build import FakeSidecar
 from tests.sidecar.growth.build import MB, Scene
@@ -78,6 +80,19 @@ async def test_the_headline_names_a_plan_that_overfills_a_volume() -> None:
     assert "That is 17.0 MB more than the volume has left above its limit." in page.words
     first, second = (page.words.index(f'"topic": "{name}"') for name in ("orders", "clicks"))
     assert first < second
+
+
+@pytest.mark.parametrize(("count", "text"), [(101, "100 of 101 partitions"), (100, "")])
+async def test_commands_for_a_part_of_a_plan_say_so(count: int, text: str) -> None:
+    """Slowing them leaves the others as fast, and cancelling them has to be repeated."""
+    partitions = [(f"t{number}", 0) for number in range(count)]
+    sizes = dict.fromkeys(partitions, MB)
+    scene = Scene(arriving=dict.fromkeys(partitions, (1, 3)), sizes=sizes)
+    await scene.read((50 * MB, {}), left=50 * MB)
+    words = (await page_of(scene)).words
+    names = f"The file names {text}, those that bring most."
+    for more in ("The others stay as fast.", "Repeat this with what the page shows a minute later"):
+        assert bool(text) == (f"{names} {more}" in words) == (more in words)
 
 
 async def test_unknown_reassignments() -> None:
