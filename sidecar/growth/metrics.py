@@ -27,7 +27,8 @@ def growth_metrics(watch: GrowthWatch | None) -> Iterator[Metric]:
     )
     growths = GaugeMetricFamily(
         "kafka_throttle_volume_part_growth_bytes_per_second",
-        "Growth of such a part between two readings; no series after the first reading.",
+        "Growth of such a part between two readings, without deleted segments that the broker has"
+        " not removed yet; no series after the first reading.",
         labels=_LABELS,
     )
     writers = GaugeMetricFamily(
@@ -48,7 +49,7 @@ def growth_metrics(watch: GrowthWatch | None) -> Iterator[Metric]:
             headrooms.add_metric(volume, each.left_bytes)
         for part in each.split.parts:
             sizes.add_metric([*volume, part.kind, part.topic], part.size_bytes)
-            rate = each.split.rate(part.growth_bytes)
+            rate = each.split.rate(each.split.grown(part))
             if rate is not None:
                 growths.add_metric([*volume, part.kind, part.topic], rate)
         for topic, users in each.writers.items():

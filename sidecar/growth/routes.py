@@ -46,7 +46,8 @@ class PartDocument:
     growth_bytes_per_second: float | None
     """Its growth since the reading before; null after the first reading."""
     share_of_growth: Annotated[float, Field(ge=0, le=1)]
-    """Its share in the growth of all parts that grow."""
+    """Its share in the growth of all parts that grow, without deleted segments that the broker has
+    not removed yet."""
     writers: list[WriterDocument]
     """The users who write most to the topic; empty if that is not known."""
 

@@ -181,10 +181,20 @@ class Split:
         """A growth by the second; None when it is not known."""
         return None if growth_bytes is None or not self.seconds else growth_bytes / self.seconds
 
+    def grown(self, part: Part) -> int | None:
+        """A part's growth, without deleted segments whose files the broker has not removed yet.
+
+        When a segment is deleted, its size goes from a partition to what no partition has.
+        """
+        growth = part.growth_bytes
+        if growth is None or part.kind is not Kind.NO_PARTITION:
+            return growth
+        return min(growth, max(0, growth - self.shrunk_bytes))
+
     def share(self, part: Part) -> float:
         """The share of a part in all growth, 0 to 1, without parts that shrink."""
-        grown = sum(max(0, each.growth_bytes or 0) for each in self.parts)
-        return max(0, part.growth_bytes or 0) / grown if grown else 0.0
+        whole = sum(max(0, self.grown(each) or 0) for each in self.parts)
+        return max(0, self.grown(part) or 0) / whole if whole else 0.0
 
 
 def near_limit(memory: Memory, rules: Rules) -> list[VolumeState]:
@@ -335,8 +345,8 @@ def grows(split_: Split, writers: Mapping[str, tuple[str, ...]]) -> str:
         split_: the volume.
         writers: topic -> the users who write to it, those that write most first.
     """
-    part = max(split_.parts, key=lambda each: each.growth_bytes or 0)
-    by = split_.rate(part.growth_bytes)
+    part = max(split_.parts, key=lambda each: split_.grown(each) or 0)
+    by = split_.rate(split_.grown(part))
     if by is None:
         return ""
     if by < 1.0:
@@ -344,6 +354,8 @@ def grows(split_: Split, writers: Mapping[str, tuple[str, ...]]) -> str:
     users = writers.get(part.topic, ()) if part.kind in {Kind.LEADER, Kind.TOPIC} else ()
     verb = "grows" if part.kind in {Kind.LEADER, Kind.REPLICA, Kind.TOPIC} else "grow"
     text = f"{part} {verb} by {size(by)}/s, {100 * split_.share(part):.0f} % of the growth"
+    if part.kind is Kind.NO_PARTITION and split_.shrunk_bytes:
+        text += "; segments were deleted meanwhile, and may count there"
     return f"{text}; written by {', '.join(users)}" if users else text
 
 

@@ -181,6 +181,10 @@ async def test_the_metrics() -> None:
         return registry.get_sample_value(f"kafka_throttle_volume_part_{name}", labels)
 
     assert (60_480_000, 8000) == (found("bytes"), found("growth_bytes_per_second"))
+    # The topic's segments are deleted, and their files are still there.
+    await scene.read((GROWS[1][0], {"orders": 0}))
+    labels = {**labels, "part": "no_partition", "topic": ""}
+    assert 0 == found("growth_bytes_per_second")
     await scene.read((50 * MB, {}), left=50 * MB)
     assert (None, None) == (found("bytes"), found("growth_bytes_per_second"))
 

@@ -207,6 +207,29 @@ def test_what_grows_most() -> None:
     assert others == grows(grown({}, many, (0, 4 * MOST * MB)), {})
 
 
+@pytest.mark.parametrize(
+    ("old", "text"),
+    [
+        # The topic is gone, and its files are there for another minute.
+        ({}, "topic orders (partitions led here) grows by 100.0 kB/s, 100 % of the growth"),
+        # Its oldest segment is gone; it may have been larger, as clicks was written to meanwhile.
+        (
+            {"clicks": {3: MB}},
+            "files of no partition grow by 200.0 kB/s, 67 % of the growth; segments were deleted "
+            "meanwhile, and may count there",
+        ),
+    ],
+)
+def test_what_was_deleted_is_no_growth(old: Sizes, text: str) -> None:
+    """Its size went from a partition to what no partition has."""
+    used = (40 * MB, 58 * MB if old else 46 * MB)
+    found = grown(
+        {"orders": {0: 5 * MB}, "clicks": {3: 30 * MB}}, {"orders": {0: 11 * MB}, **old}, used
+    )
+    assert text == grows(found, {})
+    assert found.growth_bytes == sum(part.growth_bytes or 0 for part in found.parts)
+
+
 def test_a_reserve_is_apart() -> None:
     """It does not grow, and is no part of a volume that has fewer bytes besides its topics."""
     found = grown({}, {"orders": {0: 6}}, (90, 100))
