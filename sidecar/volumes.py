@@ -14,7 +14,10 @@ volume of 0 bytes has a ratio of 0.
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
+
+SAME_FILE_SYSTEM: Final = 0.0001
+"""The share of its size by which available bytes of log dirs on one file system may differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,18 @@ class Volume:
     def available_ratio(self) -> float:
         """Available divided by total bytes; 0.0 when the total is 0."""
         return self.available_bytes / self.total_bytes if self.total_bytes else 0.0
+
+    def may_share(self, other: "Volume") -> bool:
+        """Whether two log dirs lie on one file system, as far as their sizes tell.
+
+        A broker reads log dirs one after another, and clients write meanwhile.
+        """
+        return (
+            self.broker_id == other.broker_id
+            and self.total_bytes == other.total_bytes
+            and abs(self.available_bytes - other.available_bytes)
+            <= SAME_FILE_SYSTEM * self.total_bytes
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,14 +21,14 @@ from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
 from sidecar.control.board import Board
-from sidecar.control.volume_contents import EVERY_S, STALE_S, VolumeContents
+from sidecar.control.volume_contents import EVERY_S, STALE_S, Contents, VolumeContents
 from sidecar.growth.writers import Writers
 from sidecar.throttle.arrivals import Arrivals
 from sidecar.throttle.fill import seconds_to
 from sidecar.throttle.growth import Split, grows, near_limit, unthrottled, with_reserve
 from sidecar.throttle.memory import LogDir, VolumeState
 from sidecar.throttle.sizes import size
-from sidecar.volumes import Failure
+from sidecar.volumes import Failure, Volume
 
 LOOK_S: Final = 5.0
 """How often the watch checks for volumes near a limit."""
@@ -192,9 +192,21 @@ class GrowthWatch:
                 and part.topic
                 and (users := self.writers.writers_to(part.topic, ids.get(part.topic), now))
             }
-            why = unthrottled(split, contents.before.get(log_dir), state.volume.total_bytes)
+            before, beside = contents.before.get(log_dir), self._beside(state.volume, contents)
+            why = unthrottled(split, before, state.volume.total_bytes, beside)
             arriving = contents.arrivals.get(log_dir, Arrivals(unknown=None))
             yield Growing(state, split, answered_at, writers, why, arriving)
+
+    def _beside(self, volume: Volume, contents: Contents) -> list[Split]:
+        """The broker's other log dirs that may be on the same file system."""
+        others = self.board.snapshot.memory.brokers[volume.broker_id].volumes
+        return [
+            contents.splits[log_dir]
+            for each in others
+            if (log_dir := each.volume.log_dir) != volume.log_dir
+            and log_dir in contents.splits
+            and each.volume.may_share(volume)
+        ]
 
     def _candidates(self) -> list[VolumeState]:
         """The volumes near a limit, then those to which something may arrive; the worst first."""

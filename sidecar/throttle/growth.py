@@ -191,6 +191,11 @@ class Split:
             return growth
         return min(growth, max(0, growth - self.shrunk_bytes))
 
+    @property
+    def growth_of_partitions(self) -> int:
+        """The growth of all partitions; 0 before a second reading."""
+        return (self.growth_bytes or 0) - (self.parts[-1].growth_bytes or 0)
+
     def share(self, part: Part) -> float:
         """The share of a part in all growth, 0 to 1, without parts that shrink."""
         whole = sum(max(0, self.grown(each) or 0) for each in self.parts)
@@ -312,7 +317,9 @@ def with_reserve(whole: Split, nbytes: int) -> Split:
     return replace(whole, parts=(*others, reserve, left))
 
 
-def unthrottled(now: Split, before: Split | None, total_bytes: int) -> str:
+def unthrottled(
+    now: Split, before: Split | None, total_bytes: int, beside: Iterable[Split] = ()
+) -> str:
     """Say that a throttle does not stop most of the growth; "" if it does, or that is not known.
 
     Growth of no partition counts only as far as partitions did not shrink, and only if it was seen
@@ -322,12 +329,16 @@ def unthrottled(now: Split, before: Split | None, total_bytes: int) -> str:
         now: the volume.
         before: the volume a reading before.
         total_bytes: the size of the volume.
+        beside: the broker's other log dirs that may be on the same file system.
     """
     by = now.bytes_per_second
     if by is None or by <= 0 or total_bytes / by > WEEK_S:
         return ""
     grown = sum(max(0, part.growth_bytes or 0) for part in now.parts)
     other = {part: _sure_growth(part, now, before) for part in now.parts if not part.is_throttled}
+    rest = now.parts[-1]
+    # Partitions of another log dir on the same file system are no partitions of this one.
+    other[rest] = max(0, other[rest] - sum(max(0, each.growth_of_partitions) for each in beside))
     share = sum(other.values()) / grown if grown else 0.0
     if share < SURE:
         return ""

@@ -43,6 +43,7 @@ from typing import Final
 from sidecar.throttle.memory import LogDir
 from sidecar.throttle.partition_track import Track
 from sidecar.throttle.sizes import size
+from sidecar.volumes import Volume
 
 ROUND_S: Final = 10.0
 """The time between two steps."""
@@ -52,9 +53,6 @@ MOST_IN_VAIN: Final = 3
 """After this number of reliefs in a row without a gain, something else fills the volume."""
 AGAIN_S: Final = 3600.0
 """How long such a volume is left alone then."""
-
-SAME_FILE_SYSTEM: Final = 0.0001
-"""The share of its size by which available bytes of log dirs on one file system may differ."""
 
 NOTHING: Final = -1
 """The committed offset of a group that has committed for the topic, but not for the partition."""
@@ -109,6 +107,11 @@ class Room:
     def ends_at(self, settle_s: float) -> float:
         """The available bytes with which a relief ends."""
         return self.threshold + min(2 * self._lead(settle_s), self._above / 2)
+
+    @property
+    def volume(self) -> Volume:
+        """The volume with its sizes."""
+        return Volume(*self.log_dir, self.total, self.available)
 
     @property
     def _above(self) -> float:
@@ -237,19 +240,8 @@ def deletable_to(
 
 def pending(room: Room, view: View) -> float:
     """About how many bytes were deleted on a file system and may not be free yet."""
-    return sum(view.pending.get(each.log_dir, 0.0) for each in view.rooms if _shares(room, each))
-
-
-def _shares(room: Room, other: Room) -> bool:
-    """Whether two log dirs lie on one file system, as far as their sizes tell.
-
-    A broker reads log dirs one after another, and clients write meanwhile.
-    """
-    return (
-        room.log_dir[0] == other.log_dir[0]
-        and room.total == other.total
-        and abs(room.available - other.available) <= SAME_FILE_SYSTEM * room.total
-    )
+    here = (each for each in view.rooms if room.volume.may_share(each.volume))
+    return sum(view.pending.get(each.log_dir, 0.0) for each in here)
 
 
 def _needing(view: View) -> list[Room]:

@@ -43,6 +43,7 @@ class Scene:
         brokers: the active brokers.
         places: lets placements be read; they hang while it is clear.
         lost: what can't be read: the broker's "answer", its "arriving" partitions or their "sizes".
+        other: what is left of /e, which then has the topic clicks; None without it.
     """
 
     broker_id: int | None = 1
@@ -53,6 +54,7 @@ class Scene:
     moves: list[int] = field(default_factory=list)
     brokers: tuple[int, ...] = (1, 2)
     lost: str = ""
+    other: int | None = None
 
     def __post_init__(self) -> None:
         self.places = asyncio.Event()
@@ -85,11 +87,17 @@ class Scene:
         """Reads used bytes and topics, each a minute after the one before."""
         task = asyncio.create_task(self.contents.run())
         for used_bytes, topics in readings:
-            volumes = [
-                reading(each, self.clock.now, {"/d": left}, total=100 * MB) for each in self.brokers
-            ]
+            free = {"/d": left} if self.other is None else {"/d": left, "/e": self.other}
+            volumes = [reading(each, self.clock.now, free, total=100 * MB) for each in self.brokers]
             self.board.observe(whole(self.clock.now, volumes))
             self.answer = {"/d": contents_of(used_bytes, topics)}
+            if self.other is not None:
+                clicks = {"clicks": topics["clicks"]}
+                orders = {name: size for name, size in topics.items() if name not in clicks}
+                self.answer = {
+                    "/d": contents_of(used_bytes, orders),
+                    "/e": contents_of(used_bytes, clicks),
+                }
             earlier = self.contents.known(1)
             await self.watch.ask()
             self.watch.look()

@@ -258,6 +258,17 @@ async def test_a_plan_that_fits_is_demand_in_the_forecast() -> None:
     assert ("", 15 * MB, 1500.0) == (found.overfilled, found.left_bytes, found.seconds_left)
 
 
+@pytest.mark.parametrize(("other", "is_said"), [(5 * MB, False), (6 * MB, True)])
+async def test_producers_fill_another_log_dir(other: int, is_said: bool) -> None:
+    """If it has the same sizes it is on the same file system, and a throttle stops the growth."""
+    scene = Scene(other=other)
+    for minute in range(3):
+        used = 95 * MB + minute * MB
+        await scene.read((used, {"orders": 10 * MB, "clicks": 20 * MB + minute * MB}))
+    told = {each.state.volume.log_dir: each.unthrottled for each in scene.watch.growing()}
+    assert {"/d": is_said, "/e": False} == {log_dir: bool(why) for log_dir, why in told.items()}
+
+
 async def test_states_are_not_compared_with_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """With thousands of volumes that takes seconds, in which no callback gets an answer."""
     scene = Scene(brokers=(1, 2, 3))

@@ -194,6 +194,15 @@ def test_no_doubtful_claim(now: Split, before: Split | None, total_bytes: int) -
     assert "" == unthrottled(now, before, total_bytes)
 
 
+@pytest.mark.parametrize(
+    ("beside", "is_said"),
+    [(PRODUCED, False), (REASSIGNED, False), (FOREIGN, True), (DELETED, True)],
+)
+def test_another_log_dir_on_the_file_system(beside: Split, is_said: bool) -> None:
+    """The growth of its partitions is no growth of files that have no partition."""
+    assert is_said == bool(unthrottled(FOREIGN, FOREIGN, TOTAL, [beside]))
+
+
 def test_what_grows_most() -> None:
     """A sentence names the topic, its rate, its share, and who writes to it."""
     found = grown({}, {"orders": {0: 6 * MB, 1: 2 * MB}}, (0, 8 * MB))
