@@ -220,9 +220,8 @@ def worst(violations: Sequence[VolumeState]) -> VolumeState:
 
 def short_of(snapshot: Snapshot) -> str:
     """Compare the worst violating volume with the limit, in words."""
-    limit = snapshot.rules.required_limit
-    has_left = _has_left(snapshot, snapshot.decision.violations, limit)
-    return f"{has_left}, the limit is {limit.describe()}"
+    limit, violations = snapshot.rules.required_limit, snapshot.decision.violations
+    return _compared(snapshot, violations, limit, "limit", limit.describe_margin())
 
 
 def _short(snapshot: Snapshot) -> str:
@@ -230,17 +229,21 @@ def _short(snapshot: Snapshot) -> str:
     stop_line = snapshot.rules.stop_line
     if stop_line is None or not snapshot.decision.stop_line_reached:
         return short_of(snapshot)
-    has_left = _has_left(snapshot, snapshot.decision.at_stop_line, stop_line)
-    return f"{has_left}, the stop line is {stop_line.describe()}"
+    return _compared(snapshot, snapshot.decision.at_stop_line, stop_line, "stop line", "a tenth")
 
 
-def _has_left(snapshot: Snapshot, states: Sequence[VolumeState], limit: Limit) -> str:
+def _compared(
+    snapshot: Snapshot, states: Sequence[VolumeState], limit: Limit, name: str, margin: str
+) -> str:
     state = worst(states)
     volume = state.volume
     left = limit.left(volume)
     retained = why_retained(snapshot.memory, state)
     had = "had" if retained else "has"
-    return f"{volume.log_dir} of broker {volume.broker_id} {had} {left} left{retained}"
+    is_below = limit.judge(volume).violates
+    text = f"the {name} is" if is_below else f"not yet {margin} above the {name} of"
+    of_broker = f"{volume.log_dir} of broker {volume.broker_id}"
+    return f"{of_broker} {had} {left} left{retained}, {text} {limit.describe()}"
 
 
 def _throttles(decision: Decision) -> bool:
@@ -364,17 +367,19 @@ def _held(snapshot: Snapshot) -> VolumeState | None:
 
 
 def _throttled_until(decision: Decision, limit: Limit, now: Now) -> list[Until]:
-    ends = [_released_at(state) for state in decision.violations]
+    ends = [_released_at(state, limit.released) for state in decision.violations]
     known_ends = [at for at in ends if at is not None]
-    text = f"Until every volume has {limit.within()}"
+    volumes = "volume that violates the limit" if limit.release_margin else "volume"
+    text = f"Until every {volumes} has {limit.released.within()}"
     if len(known_ends) < len(ends):
         return [Until(f"{text}.")]
     return [Until(f"{text}: at the rate at which they empty,", now.moment(max(known_ends)))]
 
 
-def _released_at(state: VolumeState) -> float | None:
+def _released_at(state: VolumeState, limit: Limit) -> float | None:
     rate = state.fill.bytes_per_second if state.online else None
-    left_s = seconds_to(max(-state.headroom_bytes, 1.0), None if rate is None else -rate)
+    missing = limit.judge(state.volume).threshold_bytes - state.volume.available_bytes
+    left_s = seconds_to(max(missing, 1.0), None if rate is None else -rate)
     return None if left_s is None else state.read_at + left_s
 
 

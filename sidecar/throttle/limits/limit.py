@@ -72,6 +72,11 @@ class Limit(ABC):
         # Whole bytes stay whole: a float would round bytes above 2^53.
         return self.value + self.release_margin if did_violate else self.value
 
+    @property
+    def released(self) -> Self:
+        """The limit that a violating volume has to leave, the release margin above this one."""
+        return replace(self, value=self.bound(did_violate=True), release_margin=0.0)
+
     @abstractmethod
     def describe(self) -> str:
         """The limit in two or three words, which follow "the limit is": 40.0 MB."""

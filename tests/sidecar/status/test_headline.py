@@ -186,6 +186,25 @@ def test_until_when_producers_are_throttled() -> None:
     assert Moment("1970-01-01T00:00:30Z", "00:00:30 UTC", "in 15 s") == emptying.until[0].moment
 
 
+def test_within_the_release_margin() -> None:
+    """It says what a volume above the limit still lacks, and when it will have that."""
+    margin = MinAvailableBytes(10 * GB, release_margin=5 * GB)
+    shown = head([free(2, 0.0, 9), free(2, 10.0, 11)], limit=margin)
+    assert (
+        "Producers are throttled: /kafka/data of broker 2 has 11.0 GB left, not yet 5.0 GB above "
+        "the limit of 10.0 GB."
+    ) == shown.sentence
+    text = "Until every volume that violates the limit has more than 15.0 GB available: at the rate"
+    assert f"{text} at which they empty," == shown.until[0].text
+    assert Moment("1970-01-01T00:00:30Z", "00:00:30 UTC", "in 20 s") == shown.until[0].moment
+
+
+def test_within_the_margin_of_the_stop_line() -> None:
+    """A volume above the stop line keeps brokers refusing until it is a tenth above it."""
+    shown = head([free(2, 0.0, 5), free(2, 10.0, 5.4)], stop_line=MinAvailableBytes(5 * GB))
+    assert "has 5.4 GB left, not yet a tenth above the stop line of 5.0 GB." in shown.sentence
+
+
 def test_how_long_what_was_seen_counts() -> None:
     """The validity is shown as what it is: the end when nothing more can be seen."""
     shown = head([free(2, 0.0, 8)])
