@@ -37,7 +37,8 @@ class Writers:
     is_wanted: bool = False
     _began: float | None = field(default=None, init=False)
     _now: dict[str, dict[str, int]] = field(default_factory=dict, init=False)
-    _before: dict[str, dict[str, int]] = field(default_factory=dict, init=False)
+    # The last whole minute; None before one has passed.
+    _before: dict[str, dict[str, int]] | None = field(default=None, init=False)
     _pairs: int = field(default=0, init=False)
 
     def count(self, line: Line, now: float) -> None:
@@ -60,9 +61,9 @@ class Writers:
 
     def writers_to(self, topic: str, topic_id: str | None, now: float) -> Mapping[str, float]:
         """Return the users who write most to a topic, most first, with their bytes a second."""
-        seconds = now - self._turn(now) + (MINUTE_S if self._before else 0.0)
+        seconds = now - self._turn(now) + (0.0 if self._before is None else MINUTE_S)
         sums: dict[str, int] = {}
-        for counted in (self._before, self._now):
+        for counted in (self._before or {}, self._now):
             for key in (topic, topic_id):
                 for user, nbytes in counted.get(key or "", {}).items():
                     sums[user] = sums.get(user, 0) + nbytes
@@ -74,7 +75,7 @@ class Writers:
         began = self._began
         if began is None or now >= began + MINUTE_S:
             is_next = began is not None and now < began + 2 * MINUTE_S
-            self._before = self._now if is_next else {}
+            self._before = self._now if is_next else None
             began = began + MINUTE_S if began is not None and is_next else now
             self._now, self._pairs = {}, 0
         self._began = began

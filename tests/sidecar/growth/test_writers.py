@@ -34,6 +34,16 @@ def test_the_minute_before_counts() -> None:
     assert {} == writers.writers_to("orders", None, 220.0)
 
 
+def test_after_a_minute_without_lines() -> None:
+    """That minute counts too, so that the first write after it is not a rate of a second."""
+    writers = counting()
+    writers.count(produce("etl", 1, name="orders"), 100.0)
+    for now in (160.0, 220.0, 280.0):
+        writers.writers_to("orders", None, now)
+    writers.count(produce("etl", 610, name="orders"), 281.0)
+    assert {"etl": 10.0} == writers.writers_to("orders", None, 281.0)
+
+
 def test_a_real_line() -> None:
     """A broker's own PRODUCE is counted; other requests and odd ones are not."""
     writers = counting()
