@@ -1,9 +1,10 @@
 """Requests the contents of volumes near a limit, or of those to which replicas are moved.
 
 With a broker's id in the settings, a sidecar reads only the broker beside it, so that N sidecars
-cost each broker one read a minute. A sidecar without one reads the brokers of the worst
-``MOST_BROKERS`` volumes, unless it follows observers. The status page of any sidecar reads the
-brokers that it shows, as long as it is open. ``VolumeContents`` bounds all of these together.
+cost each broker one read a minute. A sidecar without one reads ``MOST_BROKERS`` in a minute, unless
+it follows observers: those of the worst volumes near a limit, those that a plan overfills, then
+others in turn. The status page of any sidecar reads the brokers that it shows, as long as it is
+open. ``VolumeContents`` bounds all of these together.
 
 The same sidecars ask one broker once a minute for all reassignments, so that a plan that overfills
 a volume is named although the volume is far from its limit. Log-dir moves are in no such list. A
@@ -34,7 +35,7 @@ LOOK_S: Final = 5.0
 """How often the watch checks for volumes near a limit."""
 
 MOST_BROKERS: Final = 5
-"""The most brokers that a sidecar without a broker of its own reads."""
+"""The most brokers that a sidecar without a broker of its own reads in a minute."""
 
 DAY_S: Final = 86_400.0
 
@@ -124,14 +125,23 @@ class GrowthWatch:
     def look(self) -> None:
         """Request the contents that are wanted now."""
         near = {broker_id for broker_id, _ in self._near()}
-        candidates = [state.volume.broker_id for state in self._candidates()]
+        candidates = dict.fromkeys(state.volume.broker_id for state in self._candidates())
         if self.broker_id is not None:
             wanted = [self.broker_id] if self.broker_id in candidates else []
         else:
-            wanted = list(dict.fromkeys(candidates))[:MOST_BROKERS] if self.is_observer() else []
+            wanted = self._in_turn([*candidates], near) if self.is_observer() else []
         for broker_id in wanted:
             self.contents.request(broker_id)
         self.writers.is_wanted = not near.isdisjoint(wanted)
+
+    def _in_turn(self, candidates: list[int], near: set[int]) -> list[int]:
+        """The brokers to read in this minute: the first ones, then some of the others in turn."""
+        lasting = near | {broker_id for broker_id, _ in self._named}
+        first = [each for each in candidates if each in lasting][:MOST_BROKERS]
+        others = sorted({*candidates} - lasting)
+        places = MOST_BROKERS - len(first)
+        begin = int(self.board.now() // EVERY_S) * places % max(1, len(others))
+        return first + (others[begin:] + others[:begin])[:places]
 
     async def ask(self) -> None:
         """Ask once a minute where replicas arrive; the last answer stays if there is no new one."""

@@ -43,6 +43,25 @@ async def test_which_brokers_are_read(
     assert asked == scene.asked
 
 
+def test_many_brokers_are_read_in_turn() -> None:
+    """Five in a minute; one that a plan overfills, or with a volume near its limit, in each."""
+    scene = Scene(None)
+    volumes = [reading(each, 0.0, {"/d": 50 * MB}, total=100 * MB) for each in range(1, 13)]
+    near = reading(13, 0.0, {"/d": 5 * MB}, total=100 * MB)
+    scene.board.observe(whole(0.0, [*volumes, near]))
+    scene.watch._receiving = frozenset(range(1, 13))
+    scene.watch._named = {(12, "/d")}
+    read: list[int] = []
+    for minute in range(4):
+        scene.clock.now = 60.0 * minute
+        scene.watch.look()
+        assert [13, 12] == [*scene.contents._due][:2]
+        assert 5 == len(scene.contents._due)
+        read += [*scene.contents._due][2:]
+        scene.contents._due.clear()
+    assert [*range(1, 12), 1] == read
+
+
 async def test_once_a_minute_whoever_asks() -> None:
     """The watch looks more often, and a page asks too."""
     scene = Scene()
