@@ -142,7 +142,7 @@ def aiven_quotas(settings: Settings) -> KafkaQuotas | None:
         return None
     path = f"project/{quote(project, safe='')}/service/{quote(service, safe='')}/quota"
     reached = AivenService(f"{settings.aiven_url}{path}", file)
-    return KafkaQuotas(reached.describe, reached.alter)
+    return KafkaQuotas(reached.describe, reached.alter, is_whole=False)
 
 
 def _entity(quota: Mapping[str, Any]) -> Entity:

@@ -81,10 +81,13 @@ class KafkaQuotas:
     Attributes:
         describe: returns all client quotas; may raise SidecarError.
         alter: sets and removes quotas, and returns each failure; may raise SidecarError.
+        is_whole: whether the changes of a call are made in one moment, as by Kafka's controllers
+            (KRaft). Brokers with ZooKeeper make them one after the other, within milliseconds.
     """
 
     describe: Describe
     alter: Alter
+    is_whole: bool = True
 
     @classmethod
     def of(cls, admin: Callable[[], KafkaAdmin | None]) -> "KafkaQuotas":
@@ -151,28 +154,31 @@ class KafkaQuotas:
     ) -> Outcomes | Failure:
         """As in ``QuotaPlatform``.
 
-        One request, which Kafka's controllers make whole (KRaft): if another sidecar's change came
-        between an original and the end of its record, nobody would know of that change. Brokers
-        with ZooKeeper and other platforms make the changes of a request in their order.
+        One request if it is made whole: if another sidecar's change came between an original and
+        the end of its record, nobody would know of that change.
         """
+        values = {entity: kept.original for entity, kept in originals.items()}
+        first = {} if self.is_whole else await self._set(values)
+        if isinstance(first, Failure):
+            return first
         changes: dict[Entity, float | None] = {}
-        for entity, kept in originals.items():
-            changes[entity] = kept.original
-            changes |= dict.fromkeys(records_of(entity))
-        changes |= {record: None for entity in also for record in records_of(entity)}
-        outcomes = await self._set(changes)
-        if isinstance(outcomes, Failure):
-            return outcomes
-        refused = {
-            entity: kept for entity, kept in originals.items() if outcomes[entity] is not None
-        }
+        for entity in (*originals, *also):
+            if self.is_whole and entity in values:
+                changes[entity] = values[entity]
+            if first.get(entity) is None:
+                changes |= dict.fromkeys(records_of(entity))
+        second = await self._set(changes)
+        if isinstance(second, Failure):
+            return second
+        outcomes = first | second
+        refused = [entity for entity in originals if outcomes[entity] is not None]
         # The record is the only copy of the original.
-        await self._set(dict(record_of(entity, kept) for entity, kept in refused.items()))
+        await self._set(dict(record_of(entity, originals[entity]) for entity in refused))
         of_records = {
             entity: failure
             for entity in (*originals, *also)
             for record in records_of(entity)
-            if (failure := outcomes[record]) is not None
+            if (failure := outcomes.get(record)) is not None
         }
         return {entity: outcomes[entity] for entity in originals} | of_records
 

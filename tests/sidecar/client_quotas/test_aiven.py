@@ -76,7 +76,7 @@ def token(tmp_path: Path) -> Path:
 
 def quotas_of(scripted: Scripted, token: Path) -> KafkaQuotas:
     service = AivenService(URL, token, scripted.send)
-    return KafkaQuotas(service.describe, service.alter)
+    return KafkaQuotas(service.describe, service.alter, is_whole=False)
 
 
 @pytest.mark.parametrize("merges", [False, True])
@@ -95,6 +95,19 @@ async def test_quotas_are_lowered_and_come_back(token: Path, *, merges: bool) ->
     assert Found({ALICE: 8559249.0, REST: 6e6}, kept) == await platform.read()
     assert {ALICE: None, REST: None} == await platform.restore(kept)
     assert sorted(map(str, before)) == sorted(map(str, scripted.quotas))
+
+
+async def test_an_original_that_can_not_be_restored_stays_in_the_service(token: Path) -> None:
+    """It is the only copy: the service made two changes one after the other, and one failed."""
+    scripted = Scripted([{**BEFORE}], merges=True)
+    platform = quotas_of(scripted, token)
+    kept = {ALICE: Kept(1e7, 1e7)}
+    await platform.apply(kept, {ALICE: 8559249.0}, kept)
+    scripted.refuses = {"POST": 30}
+    outcomes = await platform.restore(kept)
+    assert isinstance(outcomes, dict)
+    assert outcomes[ALICE] is not None
+    assert Found({ALICE: 8559249.0}, kept) == await platform.read()
 
 
 @pytest.mark.parametrize("merges", [False, True])
