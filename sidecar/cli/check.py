@@ -12,7 +12,7 @@ import click
 from sidecar.cli.options import load_settings, settings_options
 from sidecar.cli.sidecar_client import Address, Request, request_all
 from sidecar.cli.sidecar_options import sidecars_of, sidecars_options
-from sidecar.threads import run_command
+from sidecar.threads import run_main
 
 _EXIT_CODES: Final = {"within limit": 0, "limit violated": 1, "unknown": 2}
 _DECISION: Final = Request("GET", "/v1/throttle-factor")
@@ -65,7 +65,7 @@ def command(  # noqa: PLR0917 - one argument for each option
         check_state_folder(state_file)
     # The command reports a failure once, below.
     logs.set_up("text", "error")
-    seen = run_command(check_cluster(settings))
+    seen = run_main(check_cluster(settings))
     answers = [] if no_sidecar else request_all(sidecars_of(settings, sidecars), [_DECISION])
     running = [RunningSidecar.of(each, seen.memory.cluster_id) for each in answers]
     reason = logs.printable(seen.reason)

@@ -23,6 +23,7 @@ from sidecar.control.journal import log_publication
 from sidecar.daemon.composition import Composition, compose
 from sidecar.daemon.supervision import supervise
 from sidecar.settings import Settings
+from sidecar.threads import run_main
 
 _log = logging.getLogger(__name__)
 
@@ -57,7 +58,7 @@ def run(settings: Settings, load: Callable[[], Settings]) -> int:
     _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
     collect_garbage_rarely()
-    asyncio.run(_run(settings, load, Connections(most_connections(files))))
+    run_main(_run(settings, load, Connections(most_connections(files))))
     _log.info("stopped")
     return 0
 

@@ -19,12 +19,15 @@ from typing import Any, Final
 
 from sidecar.errors import ListenError
 from sidecar.settings import HostPort
+from sidecar.threads import OwnThreads
 from tests.simulation.loop import HangsError, Process, VirtualLoop, current_process
 
 LATENCY_S: Final = 0.0005
 _RETRY_S: Final = 1.0
 """A connection attempt that is lost is repeated."""
 _FIRST_PORT: Final = 40_000
+_LOOKUPS: Final = OwnThreads("name lookup")
+"""As the daemon's loop has them: a look-up that hangs takes no thread of the pool."""
 
 Address = tuple[str, int]
 Way = tuple[str, str]
@@ -275,7 +278,7 @@ class Network:
         process = current_process()
         await asyncio.sleep(self.latency_s)
         if process is not None and process.name in self.hanging_names:
-            await self.loop.run_in_executor(None, self._look_up, process.name)
+            await self.loop.run_in_executor(_LOOKUPS, self._look_up, process.name)
         if process is not None and process.name in self.no_names:
             raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
         while True:

@@ -19,7 +19,7 @@ from sidecar.cli.options import duration, settings_options
 from sidecar.cli.sidecar_client import Address, parse_address
 from sidecar.cli.sidecar_options import sidecars_of, sidecars_options
 from sidecar.formats.gathered_options import read_by
-from sidecar.threads import run_command
+from sidecar.threads import run_main
 
 if TYPE_CHECKING:
     from sidecar.cli.doctor.recommendation import Recommendation
@@ -109,7 +109,7 @@ def command(
         found = [Finding("settings", "warn", what, "set brokers and a limit")]
     else:
         asked = sidecars_of(settings, sidecars)
-        facts = run_command(gather(loaded, Options(asked, prometheus, away_s, watch_s)))
+        facts = run_main(gather(loaded, Options(asked, prometheus, away_s, watch_s)))
         found, recommended = findings(facts), recommendation(facts)
     if settings is None:
         what = "brokers and sidecars were not asked, because the settings can't be used"
