@@ -2,6 +2,9 @@
 
 Example: ``2026-11-21T03:12:30.123Z INFO  throttle factor 1.0 (observation): all 6 volumes ...`` or
 ``{"time": "2026-11-21T03:12:30.123Z", "level": "info", "logger": "sidecar.control.journal", ...}``.
+
+A thread writes the daemon's lines, because standard error may be a pipe that nobody reads. 10,000
+lines wait for it, and later ones are counted and lost.
 """
 
 import codecs
@@ -9,7 +12,14 @@ import json
 import logging
 import sys
 import time
+from logging.handlers import QueueHandler, QueueListener
+from queue import Full, Queue
 from typing import Final, Literal, TextIO
+
+_log = logging.getLogger(__name__)
+
+_MOST_LINES: Final = 10_000
+_LOOK_S: Final = 0.01
 
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -60,15 +70,61 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(fields, default=str)
 
 
-def set_up(log_format: Literal["text", "json"], level: str, stream: TextIO | None = None) -> None:
+class _Queued(QueueHandler):
+    """Hands each line to a thread that writes it, and never waits."""
+
+    queue: "Queue[logging.LogRecord]"
+
+    def __init__(self, target: logging.Handler) -> None:
+        super().__init__(Queue(_MOST_LINES))
+        self.lost = 0
+        _Writer(self, target).start()
+
+    def enqueue(self, record: logging.LogRecord) -> None:
+        """Adds a line, or counts it as lost."""
+        try:
+            self.queue.put_nowait(record)
+        except Full:
+            self.lost += 1
+
+
+class _Writer(QueueListener):
+    """The thread."""
+
+    def __init__(self, queued: _Queued, target: logging.Handler) -> None:
+        super().__init__(queued.queue, target)
+        self._queued = queued
+        self._reported = 0
+
+    def handle(self, record: logging.LogRecord) -> None:
+        """Writes a line; when no other one waits, reports how many were lost."""
+        super().handle(record)
+        lost = self._queued.lost
+        if self._queued.queue.empty() and lost > self._reported:
+            _log.warning(
+                "%d log lines were lost: standard error was not read", lost - self._reported
+            )
+            self._reported = lost
+
+
+def set_up(
+    log_format: Literal["text", "json"],
+    level: str,
+    stream: TextIO | None = None,
+    *,
+    in_thread: bool = False,
+) -> None:
     """Sends all logging to a stream.
 
     Args:
         log_format: "text" for people, or "json".
         level: the lowest level that is logged, such as "info".
         stream: standard error by default.
+        in_thread: whether a thread writes the lines. Call ``flush`` before the end then.
     """
-    handler = logging.StreamHandler(stream or sys.stderr)
+    handler: logging.Handler = logging.StreamHandler(stream or sys.stderr)
+    if in_thread:
+        handler = _Queued(handler)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
@@ -79,3 +135,14 @@ def set_up(log_format: Literal["text", "json"], level: str, stream: TextIO | Non
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     logging.getLogger("uvicorn").setLevel(logging.ERROR)
     logging.captureWarnings(capture=True)
+
+
+def flush(timeout_s: float) -> bool:
+    """Waits for a thread that writes the lines; returns whether it has written all of them."""
+    ends_at = time.monotonic() + timeout_s
+    for handler in logging.getLogger().handlers:
+        while isinstance(handler, _Queued) and handler.queue.unfinished_tasks:
+            if time.monotonic() >= ends_at:
+                return False
+            time.sleep(_LOOK_S)
+    return True

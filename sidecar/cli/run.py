@@ -38,7 +38,7 @@ def command(context: click.Context, config: Path | None, properties: Path | None
 
     from sidecar import logs  # noqa: PLC0415 - see the module's docstring
 
-    logs.set_up(loaded.settings.log_format, loaded.settings.log_level)
+    logs.set_up(loaded.settings.log_format, loaded.settings.log_level, in_thread=True)
     for notice in loaded.notices:
         logging.getLogger(__name__).info("%s", notice)
 

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import Final
 
+from sidecar import logs
 from sidecar.api.connections import AcceptErrors, Connections, most_connections
 from sidecar.control.capability import Capability, Task
 from sidecar.control.capability_failures import CapabilityFailures
@@ -35,6 +36,12 @@ _LEAVE_S: Final = 1.1
 
 _HAIR_S: Final = 0.1
 """Added to each capability's own time, since its own message at the end says more."""
+
+_LOG_S: Final = 1.0
+"""For the last lines of the log at the end, if nobody reads it."""
+
+_LAST_LINE_S: Final = 0.1
+"""The same when a part of the daemon did not stop."""
 
 _OBJECTS_PER_COLLECTION: Final = 10_000
 """At Python's 700 the search for reference cycles is 40 % of the CPU of a poll of 12,000 volumes,
@@ -58,9 +65,16 @@ def run(settings: Settings, load: Callable[[], Settings]) -> int:
     _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
     collect_garbage_rarely()
-    run_main(_run(settings, load, Connections(most_connections(files))))
-    _log.info("stopped")
-    return 0
+    code = 1
+    try:
+        run_main(_run(settings, load, Connections(most_connections(files))))
+        _log.info("stopped")
+        code = 0
+    finally:
+        if not logs.flush(_LOG_S):
+            # Nobody reads standard error, so an exception could not be written either.
+            os._exit(code)
+    return code
 
 
 def collect_garbage_rarely() -> None:
@@ -139,16 +153,16 @@ async def _endless(name: str, part: Task, stop: asyncio.Event) -> None:
 def _on_stop(number: signal.Signals, stop: asyncio.Event) -> None:
     if stop.is_set():
         os._exit(128 + number)
-    _log.info("stopping on %s", number.name)
     stop.set()
     watchdog = threading.Timer(_STOP_S, _exit)
     watchdog.daemon = True
     watchdog.start()
+    _log.info("stopping on %s", number.name)
 
 
 def _exit() -> None:
     _log.warning(
         "a part of the daemon did not stop in time; the process ends without waiting for it"
     )
-    logging.shutdown()
+    logs.flush(_LAST_LINE_S)
     os._exit(0)

@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import os
 import subprocess
 import sys
 import time
@@ -12,7 +13,10 @@ from typing import Literal
 
 import pytest
 
-from sidecar.logs import JsonFormatter, TextFormatter, set_up
+from sidecar import logs
+from sidecar.logs import JsonFormatter, TextFormatter, flush, set_up
+
+PATIENCE_S = 10.0
 
 AT = 1_795_230_750.1234
 """2026-11-21T03:12:30.123Z."""
@@ -184,6 +188,30 @@ class TestSetUp:
                 warnings.warn("old", UserWarning, stacklevel=1)
 
         assert "warning" == json.loads(written(log, "json"))["level"]
+
+
+def test_a_pipe_that_nobody_reads_delays_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once it is read, the lines that waited come, and how many were lost."""
+    monkeypatch.setattr(logs, "_MOST_LINES", 3)
+    read_end, write_end = os.pipe()
+    with os.fdopen(read_end) as reader, os.fdopen(write_end, "w") as writer:
+        set_up("text", "info", writer, in_thread=True)
+        log = logging.getLogger("sidecar.control.journal")
+        log.info("%s", "x" * 1_000_000)
+        for number in range(10):
+            log.info("line %d of 100%%", number)
+        assert not flush(0.05)
+        lines = []
+        while "lost" not in (line := reader.readline()):
+            lines.append(line)
+        assert flush(PATIENCE_S)
+        log.info("the next one")
+        assert reader.readline().endswith(" INFO    the next one\n")
+        assert flush(PATIENCE_S)
+    written = [f" INFO    line {number} of 100%\n" for number in range(len(lines) - 1)]
+    assert written == [line[24:] for line in lines[1:]]
+    lost = f" WARNING {11 - len(lines)} log lines were lost: standard error was not read\n"
+    assert lost == line[24:]
 
 
 def test_without_a_file_left_a_line_is_still_logged() -> None:

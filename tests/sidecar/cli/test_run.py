@@ -36,7 +36,7 @@ class FakeApp:
 def app(monkeypatch: pytest.MonkeyPatch) -> FakeApp:
     fake = FakeApp()
     monkeypatch.setattr(sidecar.daemon.daemon, "run", fake.run)
-    monkeypatch.setattr(logs, "set_up", lambda *_: None)
+    monkeypatch.setattr(logs, "set_up", lambda *_, **__: None)
     return fake
 
 

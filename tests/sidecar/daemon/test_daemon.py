@@ -1,18 +1,22 @@
 """The real daemon as a process: its start, its signals, its restart, and its secrets."""
 
 import asyncio
+import io
 import itertools
 import json
 import os
 import re
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from click.testing import CliRunner
 from kio.schema.errors import ErrorCode
@@ -35,6 +39,8 @@ DECIDED = r"throttle factor \S+ \(observation\)"
 
 TOKEN = "s3cr3t-t0k3n"
 PASSWORD = "p4ssw0rd-0f-4lice"
+
+PATIENCE_S = 30.0
 
 LATE = "did not stop in time"
 """The daemon logs it 1.8 s after a signal, and ends without what still runs."""
@@ -237,6 +243,42 @@ class TestStop:
             daemon.send(signal.SIGSTOP, signal.SIGTERM, signal.SIGINT, signal.SIGCONT)
             code = await daemon.exit_code()
         assert code in {128 + signal.SIGTERM, 128 + signal.SIGINT}
+
+    @pytest.mark.slow
+    def test_a_log_that_nobody_reads_delays_neither_readers_nor_the_end(
+        self, settings: dict[str, str]
+    ) -> None:
+        """Standard error is a pipe that is full."""
+        read_end, write_end = os.pipe()
+        environ = {"SIDECAR_HTTP_LISTEN": "127.0.0.1:0", **settings}
+        with (
+            os.fdopen(read_end) as log,
+            os.fdopen(write_end, "wb", buffering=0) as pipe,
+            subprocess.Popen(
+                [sys.executable, "-m", "sidecar", "run"], env=environ, stderr=pipe
+            ) as process,
+        ):
+            try:
+                while "listens on " not in (line := log.readline()):
+                    assert line
+                health = f"{line.split()[-1]}/healthz"
+                fill(pipe)
+                process.send_signal(signal.SIGHUP)
+                for _ in range(10):
+                    assert 200 == httpx.get(health, timeout=PATIENCE_S).status_code
+                process.send_signal(signal.SIGTERM)
+                assert 0 == process.wait(PATIENCE_S)
+            finally:
+                process.kill()
+
+
+def fill(pipe: io.RawIOBase) -> None:
+    """Writes until nothing fits any more."""
+    os.set_blocking(pipe.fileno(), False)
+    for block in (b"x" * 4096, b"x"):
+        while pipe.write(block):
+            pass
+    os.set_blocking(pipe.fileno(), True)
 
 
 @pytest.mark.slow
