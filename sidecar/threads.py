@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Hashable
 from concurrent.futures import Executor, Future
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -86,6 +87,16 @@ class SharedCalls:
         if self._calls.get(key) is call:
             del self._calls[key]
         return result  # type: ignore[no-any-return] # of calls of all types
+
+    async def call_after(
+        self, key: Hashable, fn: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs
+    ) -> _R:
+        """Make this call when the one with its key that is in flight has ended."""
+        while (call := self._calls.get(key)) is not None and not call.done():
+            with suppress(Exception):
+                await asyncio.wrap_future(call)
+        self._calls.pop(key, None)
+        return await self.call(key, fn, *args, **kwargs)
 
     def _is_good(self, call: Future[tuple[Any, float]]) -> bool:
         if not call.done():

@@ -26,14 +26,14 @@ from sidecar.kafka.quota_messages import Alteration
 from sidecar.peers.trust import Trust
 from sidecar.quotas.entities import ClientQuotas, Entity
 from sidecar.settings import Settings
-from sidecar.threads import OwnThreads
+from sidecar.threads import SharedCalls
 from sidecar.throttle.quota_steps import highest_rung
 from sidecar.volumes import Failure, FailureKind
 
 MOST: Final = float(1 << 30)
 """The highest rate that the API takes, bytes/s."""
 
-_THREADS: Final = OwnThreads("Aiven token")
+_READS: Final = SharedCalls("Aiven token")
 _DEADLINE_S: Final = 10.0
 _TRIES: Final = 3
 """What was removed together with a quota has to come back."""
@@ -109,7 +109,8 @@ class AivenService:
         try:
             async with asyncio.timeout(_DEADLINE_S):
                 # In a thread of its own, because the disk of the token may hang.
-                token = await _THREADS.call(read_token, self.token_file, "Aiven token")
+                file = self.token_file
+                token = await _READS.call(file, read_token, file, "Aiven token")
                 answer = await self.send(
                     method,
                     self.url + query,

@@ -18,11 +18,11 @@ from sidecar.api.bearer_token import read_token
 from sidecar.errors import SettingsError
 from sidecar.http import Response
 from sidecar.peers.trust import Trust
-from sidecar.threads import OwnThreads
+from sidecar.threads import SharedCalls
 from sidecar.webhook.sender import NotAllowedError
 
 ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-_THREADS: Final = OwnThreads("service account token")
+_READS: Final = SharedCalls("service account token")
 _CREATED: Final = 201
 _EXISTS: Final = 409
 
@@ -61,9 +61,8 @@ class EventPoster:
             NotAllowedError: the pod has no token, or the API server does not accept it.
         """
         try:
-            token = await _THREADS.call(
-                read_token, self.folder / "token", "service account's token"
-            )
+            file = self.folder / "token"
+            token = await _READS.call(file, read_token, file, "service account's token")
         except SettingsError as error:
             raise NotAllowedError(f"{error}; set automountServiceAccountToken: true") from error
         answer = await self.send(

@@ -122,6 +122,23 @@ class TestSharedCalls:
         assert [0, 7] == begun
         assert 8 == await calls.call("file", read, 8)
 
+    async def test_a_call_that_nobody_can_share_waits_for_the_one_before_it(self) -> None:
+        """Such as a step of a login, which belongs to one connection."""
+        gate, begun = threading.Event(), []
+
+        def step(number: int) -> int:
+            begun.append(number)
+            return gate.wait() and 1 // number
+
+        calls = SharedCalls("test")
+        for number in range(5):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(calls.call_after("kafka@b1", step, number), 0.01)
+        waiting = [calls.call_after("kafka@b1", step, number) for number in (1, -1)]
+        gate.set()
+        assert [1, -1] == await asyncio.wait_for(asyncio.gather(*waiting), PATIENCE_S)
+        assert [0, 1, -1] == begun
+
     @pytest.mark.parametrize(("late_s", "expected"), [(60.0, [0, 2]), (0.0, [1, 2])])
     async def test_a_result_that_came_late_is_for_the_next_caller(
         self, late_s: float, expected: list[int]

@@ -15,10 +15,10 @@ from collections.abc import Callable
 from sidecar.kafka.client.extras import needed
 from sidecar.kafka.client.failures import TokenError
 from sidecar.kafka.client.oauth_tokens import USED_SHARE, SharedTokens, Token
-from sidecar.threads import OwnThreads
+from sidecar.threads import SharedCalls
 
 LIFE_S = 900.0
-_THREADS = OwnThreads("AWS tokens")
+_CALLS = SharedCalls("AWS tokens")
 
 
 class AwsTokens(SharedTokens):
@@ -37,7 +37,9 @@ class AwsTokens(SharedTokens):
     async def _request(self) -> Token:
         asked_at = self._clock()
         try:
-            value, _ = await _THREADS.call(self._signer.generate_auth_token, self._region)
+            value, _ = await _CALLS.call(
+                self._region, self._signer.generate_auth_token, self._region
+            )
         except Exception as error:
             # botocore has many errors, and the signer fails with an AttributeError without any
             # credentials. A text could have a part of a credentials file.

@@ -6,7 +6,8 @@ MIT's library gets the tickets with the keytab, keeps them in this process, and 
 half of their time is over; it reads the keytab again then. When a broker refuses a login that
 worked before, the tickets are thrown away, because they may be for a former key of the broker. The
 package gssapi is imported when this login is configured. All of its calls are in own threads, since
-a KDC may not answer; the caller's deadline ends the wait.
+a KDC may not answer; the caller's deadline ends the wait. The next login to that broker waits until
+the call has ended.
 
 Example: service kafka at b1.example.org:9092 is the principal kafka/b1.example.org@EXAMPLE.ORG.
 """
@@ -19,9 +20,9 @@ from aiokafka.conn import BaseSaslAuthenticator
 
 from sidecar.kafka.client.extras import needed
 from sidecar.kafka.client.failures import TokenError, one_line
-from sidecar.threads import OwnThreads
+from sidecar.threads import SharedCalls
 
-_THREADS: Final = OwnThreads("Kerberos")
+_CALLS: Final = SharedCalls("Kerberos")
 _CACHES: Final = count(1)
 _NO_LAYER: Final = b"\x01\x00\x00\x00"
 """The client's choice: no security layer, and so no messages of one."""
@@ -104,7 +105,7 @@ class KerberosLogin(BaseSaslAuthenticator):
         Raises:
             TokenError: there is no ticket, or the broker's answer is not valid.
         """
-        return await _THREADS.call(self._next, payload)
+        return await _CALLS.call_after(self._broker, self._next, payload)
 
     def _next(self, payload: bytes | None) -> tuple[bytes, bool] | None:
         if self._is_over:

@@ -30,7 +30,7 @@ from pydantic import SecretStr
 
 from sidecar.http import HttpError, Response, request
 from sidecar.kafka.client.failures import TokenError
-from sidecar.threads import OwnThreads
+from sidecar.threads import SharedCalls
 
 USED_SHARE = 0.8
 """The share of a token's life in which new connections use it, as in the Java client."""
@@ -39,7 +39,7 @@ DEFAULT_LIFE_S = 60.0
 """A token's assumed life if the endpoint does not state one (expires_in is optional)."""
 
 _JWT_BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-_THREADS = OwnThreads("tokens")
+_READS = SharedCalls("tokens")
 _ERROR_CODE = re.compile(r"[a-z_]{1,40}")
 
 
@@ -188,7 +188,7 @@ class TokenFile(AbstractTokenProvider):
 
 async def _read(file: Path, what: str) -> str:
     try:
-        text = (await _THREADS.call(file.read_text, encoding="ascii")).strip()
+        text = (await _READS.call(file, file.read_text, encoding="ascii")).strip()
     except OSError as error:
         raise TokenError(f"no {what}, {file} can't be read: {error.strerror}") from error
     except ValueError:

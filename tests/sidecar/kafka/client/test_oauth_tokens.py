@@ -2,7 +2,9 @@
 
 import asyncio
 import base64
+import os
 import ssl
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -255,3 +257,17 @@ async def test_a_caller_that_times_out_does_not_stop_the_next(clock: Clock) -> N
             async with asyncio.timeout(0.1):
                 await tokens.token()
         assert await tokens.token() == "abc"
+
+
+async def test_a_token_file_whose_disk_hangs_has_one_thread(tmp_path: Path) -> None:
+    """However many logins give up; once the disk is back, the next login gets the token."""
+    file = tmp_path / "token"
+    os.mkfifo(file)
+    threads = threading.active_count()
+    for _ in range(5):
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(TokenFile(file).token(), 0.01)
+    assert threads + 1 == threading.active_count()
+    login = asyncio.create_task(TokenFile(file).token())
+    await asyncio.to_thread(file.write_text, "abc\n")
+    assert "abc" == await login
