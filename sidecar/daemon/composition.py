@@ -48,7 +48,7 @@ from sidecar.daemon.machine import Machine
 from sidecar.daemon.quota_writer import QuotaWriter
 from sidecar.daemon.reload import Credentials, Reload
 from sidecar.daemon.remembered import remembered
-from sidecar.daemon.secret_files import SecretFiles, stamps_of
+from sidecar.daemon.secret_files import SecretFiles, Stamps, stamps_of
 from sidecar.daemon.start_files import StartFiles, read_start_files
 from sidecar.kafka import KafkaVolumeSource
 from sidecar.kafka.client.certificates import expiries_of
@@ -71,6 +71,7 @@ from sidecar.state import StateFile
 from sidecar.state.disk import Disk
 from sidecar.state.writer import StateWriter
 from sidecar.status.inputs import ToolSettings
+from sidecar.threads import OwnThreads
 from sidecar.throttle.decision import Decider, Disabled, Shadow, VolumeLimit
 from sidecar.throttle.growth import Replicas
 from sidecar.throttle.schedule import Timing
@@ -153,7 +154,7 @@ async def compose(
     connections: Connections,
     machine: Machine | None = None,
 ) -> Composition:
-    """Build every part, in a running loop, and bind the addresses; the disk of the state may hang.
+    """Build every part, in a running loop, and bind the addresses; a disk may hang.
 
     Args:
         settings: the loaded settings.
@@ -164,10 +165,8 @@ async def compose(
     Raises:
         SidecarError: the daemon can't start, because an address is taken or a file can't be read.
     """
-    # In this order, so that no change of a file is missed.
-    stamps = stamps_of(secret_files(settings))
-    settings = read_again(settings, load)
-    files = read_start_files(settings)
+    # In a thread, because a disk may hang, and a signal has to end the daemon all the same.
+    stamps, settings, files = await OwnThreads("files of the start").call(_read, settings, load)
     machine = machine or Machine()
     clock = machine.clock
     tokens = Tokens(files.token, clock.now, lambda: secrets.look(settled=False))
@@ -286,6 +285,13 @@ async def compose(
         reload=reload,
         servers=servers,
     )
+
+
+def _read(settings: Settings, load: Callable[[], Settings]) -> tuple[Stamps, Settings, StartFiles]:
+    # In this order, so that no change of a file is missed.
+    stamps = stamps_of(secret_files(settings))
+    settings = read_again(settings, load)
+    return stamps, settings, read_start_files(settings)
 
 
 def _metrics(

@@ -1,6 +1,7 @@
 """The real daemon as a process: its start, its signals, its restart, and its secrets."""
 
 import asyncio
+import contextlib
 import io
 import itertools
 import json
@@ -10,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -270,6 +272,32 @@ class TestStop:
                 assert 0 == process.wait(PATIENCE_S)
             finally:
                 process.kill()
+
+    @pytest.mark.slow
+    def test_a_disk_that_hangs_at_the_start_does_not_delay_it(
+        self, tmp_path: Path, settings: dict[str, str]
+    ) -> None:
+        """The token file is a pipe into which nobody writes."""
+        file = tmp_path / "token"
+        os.mkfifo(file)
+        environ = {"SIDECAR_TOKEN_FILE": str(file), **settings}
+        argv = [sys.executable, "-m", "sidecar", "run"]
+        with subprocess.Popen(argv, env=environ, stderr=subprocess.DEVNULL) as process:
+            try:
+                with opened_by_reader(file):
+                    process.send_signal(signal.SIGTERM)
+                    assert 0 == process.wait(PATIENCE_S)
+            finally:
+                process.kill()
+
+
+def opened_by_reader(pipe: Path) -> io.RawIOBase:
+    """Opens a pipe to write into it, when somebody has opened it to read."""
+    while True:
+        # Without a reader, this fails.
+        with contextlib.suppress(OSError):
+            return os.fdopen(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK), "wb", buffering=0)
+        time.sleep(0.02)
 
 
 def fill(pipe: io.RawIOBase) -> None:
