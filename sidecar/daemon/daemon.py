@@ -145,9 +145,17 @@ async def leave(capability: Capability, failures: CapabilityFailures) -> None:
 
 
 async def _endless(name: str, part: Task, stop: asyncio.Event) -> None:
-    await part()
+    cause: BaseException | None = None
+    try:
+        await part()
+    except asyncio.CancelledError as cancelled:
+        current = asyncio.current_task()
+        if current is None or current.cancelling():
+            raise
+        # This task was not cancelled, but something that it awaited was.
+        cause = cancelled
     if not stop.is_set():
-        raise RuntimeError(f"the task {name} ended by itself")
+        raise RuntimeError(f"the task {name} ended by itself") from cause
 
 
 def _on_stop(number: signal.Signals, stop: asyncio.Event) -> None:

@@ -1,6 +1,8 @@
 """Asking one broker with the credentials of the moment, the zone, and files that are missing."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +11,11 @@ from fastapi import FastAPI
 
 from sidecar.api.connections import Connections
 from sidecar.control.board import Board
+from sidecar.control.capability import Task
 from sidecar.control.tokens import Tokens
 from sidecar.daemon import application, composition
 from sidecar.daemon.composition import _ask_one_broker, _zone
+from sidecar.daemon.daemon import serve
 from sidecar.daemon.reload import Credentials
 from sidecar.errors import SettingsError, SidecarError
 from sidecar.kafka import KafkaVolumeSource
@@ -23,6 +27,7 @@ from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.rules import Rules
 from sidecar.volumes import Failure, FailureKind
+from tests.sidecar.daemon.composed import ENVIRON
 from tests.sidecar.kafka.servers import PATIENCE_S, admin, bootstrap, failed
 from tests.sidecar.throttle.build import whole
 from tests.support.fake_broker import FakeCluster
@@ -127,3 +132,24 @@ async def test_the_page_has_the_operators_tools_and_a_refused_login(
         assert refusal == inputs["refusal"]()
         value = inputs["registry"].get_sample_value(used, {"kind": "broker"})
         assert bool(refusal) == bool(value)
+
+
+async def _returns() -> None:
+    """Nothing was left to do."""
+
+
+async def _awaits_what_is_cancelled() -> None:
+    cancelled = asyncio.get_running_loop().create_future()
+    cancelled.cancel()
+    await cancelled
+
+
+@pytest.mark.parametrize("part", [_returns, _awaits_what_is_cancelled])
+async def test_a_vital_part_that_ends_by_itself_ends_the_daemon(part: Task) -> None:
+    """With an error that names it, also if it was cancelled by nobody."""
+    settings = load(environ=ENVIRON).settings
+    parts = await composition.compose(settings, lambda: settings, Connections(10))
+    parts = replace(parts, vital={**parts.vital, "poller": part})
+    with pytest.raises(ExceptionGroup) as raised:
+        await asyncio.wait_for(serve(parts, asyncio.Event()), PATIENCE_S)
+    assert ["the task poller ended by itself"] == [str(each) for each in raised.value.exceptions]
