@@ -174,6 +174,14 @@ def next_address_s(host: str) -> float | None:
     return None
 
 
+def name_in_certificate(host: str) -> str:
+    """The name of a host in certificates and tickets, which have no dot at the end.
+
+    With the dot, a name is looked up as it is, without the search domains of the machine.
+    """
+    return host.removesuffix(".")
+
+
 async def request(
     method: str,
     url: str,
@@ -213,7 +221,7 @@ async def request(
         address or exchange.host,
         exchange.port,
         ssl=context,
-        server_hostname=exchange.host if exchange.is_secure else None,
+        server_hostname=name_in_certificate(exchange.host) if exchange.is_secure else None,
         limit=_PIECE,
         happy_eyeballs_delay=next_address_s(address or exchange.host),
     )
@@ -259,7 +267,8 @@ def request_blocking(
         if exchange.is_secure:
             context = ssl_context or ssl.create_default_context()
             connection.settimeout(_left(ends_at))
-            connection = context.wrap_socket(connection, server_hostname=exchange.host)
+            name = name_in_certificate(exchange.host)
+            connection = context.wrap_socket(connection, server_hostname=name)
         connection.settimeout(_left(ends_at))
         connection.sendall(exchange.request)
         while True:

@@ -17,7 +17,7 @@ from sidecar.http import (
     request,
     request_blocking,
 )
-from tests.sidecar.kafka.servers import server_context
+from tests.sidecar.kafka.servers import lookup_of, server_context
 from tests.support.raw_server import raw_server
 
 Edge = Callable[..., Coroutine[None, None, Response]]
@@ -194,6 +194,20 @@ async def test_tls_with_a_certificate_that_is_trusted(edge: Edge) -> None:
         with pytest.raises(ssl.SSLError, match="verify failed"):
             await edge("GET", server.url)
     assert 1 == len(server.requests)
+
+
+@edges
+async def test_a_name_with_a_dot_at_its_end(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is looked up with the dot, and its certificate has none."""
+    monkeypatch.setattr(socket, "getaddrinfo", lookup_of("sidecar.example."))
+    ca = trustme.CA()
+    trusting = ssl.create_default_context()
+    ca.configure_trust(trusting)
+    context = server_context(ca, "sidecar.example")
+    async with Server(SIZED + b"hello").listening(context) as server:
+        url = server.url.replace("127.0.0.1", "sidecar.example.")
+        answer = await edge("GET", url, ssl_context=trusting)
+    assert b"hello" == answer.body
 
 
 async def test_the_blocking_edge_has_one_deadline_for_everything() -> None:

@@ -29,7 +29,7 @@ from aiokafka.errors import (
 from aiokafka.protocol.admin import SaslAuthenticateRequest
 from aiokafka.protocol.api import Request, Response
 
-from sidecar.http import next_address_s
+from sidecar.http import name_in_certificate, next_address_s
 from sidecar.kafka.client.failures import (
     EXPECTED_ERRORS,
     ClosedUnansweredError,
@@ -116,11 +116,13 @@ class GuardedConnection(AIOKafkaConnection):
         self._closed_fut = self._loop.create_future()
         reader = asyncio.StreamReader(limit=READER_LIMIT, loop=self._loop)
         protocol = AIOKafkaProtocol(self._closed_fut, reader, loop=self._loop)
+        context = self._ssl_context if self._security_protocol in {"SSL", "SASL_SSL"} else None
         transport, _ = await self._loop.create_connection(
             lambda: protocol,
             self.host,
             self.port,
-            ssl=self._ssl_context if self._security_protocol in {"SSL", "SASL_SSL"} else None,
+            ssl=context,
+            server_hostname=None if context is None else name_in_certificate(self.host),
             happy_eyeballs_delay=next_address_s(self.host),
         )
         self.end = _end_of(transport)
@@ -148,7 +150,7 @@ class GuardedConnection(AIOKafkaConnection):
     def authenticator_gssapi(self) -> "KerberosLogin":
         """Logs in with the keytab, where aiokafka would use tickets that someone else renews."""
         assert self.security.kerberos is not None  # noqa: S101 - only GSSAPI needs it
-        return self.security.kerberos.login(self.host)
+        return self.security.kerberos.login(name_in_certificate(self.host))
 
     async def call(self, request: AdminRequest, deadline: float | None = None) -> Response:
         """Sends a request and returns the decoded answer.

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -85,6 +86,16 @@ def admin(*addresses: HostPort, **settings: Any) -> KafkaAdmin:
         if isinstance(settings.get(name), str):
             settings[name] = SecretStr(settings[name])
     return KafkaAdmin(bootstrap_servers=addresses, **settings)
+
+
+def lookup_of(name: str) -> Callable[..., Any]:
+    """A ``socket.getaddrinfo`` that finds this machine under a name."""
+    look_up = socket.getaddrinfo
+
+    def found(host: str, *args: Any, **options: Any) -> Any:
+        return look_up("127.0.0.1" if host == name else host, *args, **options)
+
+    return found
 
 
 def server_context(ca: trustme.CA, name: str = "127.0.0.1") -> ssl.SSLContext:

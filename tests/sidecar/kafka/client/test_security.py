@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from sidecar.errors import SettingsError
 from sidecar.kafka import KafkaVolumeSource
+from sidecar.kafka.client.connection import dial
 from sidecar.kafka.client.failures import Names
 from sidecar.kafka.client.security import load_security
 from sidecar.settings import HostPort, PemFiles
@@ -25,6 +27,7 @@ from tests.sidecar.kafka.servers import (
     admin,
     bootstrap,
     failed,
+    lookup_of,
     pem,
     server_context,
     succeeded,
@@ -91,6 +94,24 @@ async def test_a_certificate_for_another_name(clock: Clock, ca: trustme.CA) -> N
             await poll(cluster, clock, ssl_truststore_certificates=pem(trustme.CA()), **unverified),
             FailureKind.TLS,
         )
+
+
+async def test_a_name_with_a_dot_at_its_end(
+    clock: Clock, ca: trustme.CA, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is looked up with the dot, and its certificate has none."""
+    monkeypatch.setattr(socket, "getaddrinfo", lookup_of("kafka.example."))
+    async with FakeCluster(ssl_context=server_context(ca, "kafka.example")).add(1) as cluster:
+        (broker,) = cluster.brokers.values()
+        connection = await dial(
+            HostPort("kafka.example.", broker.port),
+            load_security(
+                admin(security_protocol="SSL", ssl_truststore_certificates=pem(ca)), clock
+            ),
+            "test",
+            clock,
+        )
+        await connection.close()
 
 
 async def test_mutual_tls_from_text(clock: Clock, ca: trustme.CA) -> None:
