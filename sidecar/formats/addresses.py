@@ -52,6 +52,11 @@ def parse_address(text: str, *, lowest_port: int) -> HostPort:
             ipaddress.IPv4Address(host)
     except ValueError:
         raise ValueError(f"{quoted}: {host} is not an IP address") from None
+    if match["name"] and not all(0 < len(part) < 64 for part in host.removesuffix(".").split(".")):
+        raise ValueError(
+            f"{quoted}: {host} is not a host name: each part between its dots has 1 to 63 "
+            "characters"
+        )
     if not lowest_port <= port <= 65_535:
         raise ValueError(f"{quoted}: the port must be {lowest_port} to 65535")
     return HostPort(host, port)
