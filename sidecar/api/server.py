@@ -9,11 +9,12 @@ Example: ``HttpServer(app, HostPort("127.0.0.1", 0)).address`` has the free port
 
 import asyncio
 import contextlib
+import errno
 import os
 import socket
 import ssl
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Any, Final
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -42,6 +43,9 @@ _ACCEPTED_AT_ONCE: Final = 16
 """The most connections that are accepted before they are counted; a larger burst could take all
 files. asyncio also uses this number as the backlog, which is therefore set separately."""
 
+
+_ABSENT: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+"""The errors of an address, and of a family of addresses, that this machine does not have."""
 
 Listen = Callable[[HostPort], list[socket.socket]]
 """Create the sockets that listen on an address."""
@@ -188,32 +192,52 @@ class _Server(uvicorn.Server):
 def listen_on(listen: HostPort) -> list[socket.socket]:
     """Return a listening socket for each address of the name, all with one port.
 
+    An address that this machine does not have is left out if the name has another one: in the hosts
+    file of a container without IPv6, localhost is ``::1`` too.
+
     Raises:
         ListenError: the address can't be listened on.
     """
     sockets: list[socket.socket] = []
+    absent: OSError | None = None
     port = listen.port
     try:
         found = socket.getaddrinfo(
             listen.host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
         for family, kind, protocol, _, address in dict.fromkeys(found):
-            listening = socket.socket(family, kind, protocol)
-            sockets.append(listening)
-            listening.setblocking(False)
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                # [::] means every address of the machine, also of IPv4.
-                only = listen.host != "::"
-                listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, only)
-            listening.bind((address[0], port, *address[2:]))
-            listening.listen(_BACKLOG)
-            port = listening.getsockname()[1]
+            try:
+                listening = _bound(family, kind, protocol, (address[0], port, *address[2:]))
+            except OSError as error:
+                if error.errno not in _ABSENT:
+                    raise
+                absent = error
+            else:
+                sockets.append(listening)
+                port = listening.getsockname()[1]
+        if absent is not None and not sockets:
+            raise absent
     except OSError as error:
         for listening in sockets:
             listening.close()
         raise ListenError(f"can't listen on {listen}: {_why(error)}") from error
     return sockets
+
+
+def _bound(family: int, kind: int, protocol: int, address: tuple[Any, ...]) -> socket.socket:
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setblocking(False)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            # [::] means every address of the machine, also of IPv4.
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, address[0] != "::")
+        listening.bind(address)
+        listening.listen(_BACKLOG)
+    except OSError:
+        listening.close()
+        raise
+    return listening
 
 
 def _why(error: OSError) -> str:

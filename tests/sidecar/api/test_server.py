@@ -2,15 +2,17 @@
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import socket
+from typing import Any
 
 import httpx
 import pytest
 
 from sidecar.api.connections import Connections
-from sidecar.api.server import HttpServer
+from sidecar.api.server import HttpServer, listen_on
 from sidecar.errors import ListenError
 from sidecar.settings import HostPort
 from tests.sidecar.api.build import FakeSidecar, until
@@ -51,6 +53,30 @@ def test_an_address_that_is_not_ours(listen: HostPort) -> None:
     """The name has no address, or the address is another machine's."""
     with pytest.raises(ListenError, match=f"can't listen on {listen}: "):
         HttpServer(FakeSidecar().app, listen, Connections(2048))
+
+
+@pytest.mark.parametrize("number", [errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT])
+def test_a_name_with_an_address_that_is_not_ours(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is left out: in the hosts file of a container without IPv6, localhost is ::1 too."""
+    bind, look_up = socket.socket.bind, socket.getaddrinfo
+
+    def bind_ipv4(listening: socket.socket, address: tuple[str, int]) -> None:
+        if listening.family == socket.AF_INET6:
+            raise OSError(number, os.strerror(number))
+        bind(listening, address)
+
+    def both(_: str, *args: Any, **options: Any) -> list[Any]:
+        return [each for ip in ("::1", "127.0.0.1") for each in look_up(ip, *args, **options)]
+
+    monkeypatch.setattr(socket.socket, "bind", bind_ipv4)
+    monkeypatch.setattr(socket, "getaddrinfo", both)
+    before = open_sockets()
+    (listening,) = listen_on(HostPort("localhost", 0))
+    assert "127.0.0.1" == listening.getsockname()[0]
+    listening.close()
+    assert before == open_sockets()
 
 
 def test_a_server_that_never_served() -> None:

@@ -17,6 +17,7 @@ from sidecar.settings import convert
         ((HostPort("::1", 9092), HostPort("10.0.0.1", 1)), "[::1]:9092,10.0.0.1:1"),
         ((HostPort("fe80::1%eth0", 65_535),), "[fe80::1%eth0]:65535"),
         ((HostPort("a_b.svc.cluster.local", 9092),), ["a_b.svc.cluster.local:9092"]),
+        ((HostPort("kafka.svc.", 9092),), "kafka.svc.:9092"),
         ((HostPort("a", 1),), "a:1,a:1"),
         ((HostPort("a", 1), HostPort("b", 2)), "a:1,\nb:2\n"),
     ],
