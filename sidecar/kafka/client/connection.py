@@ -5,6 +5,7 @@
 - If an address of a host name does not answer, the next one is tried.
 - The length of a frame is checked first; aiokafka would buffer any length.
 - An answer that can't be decoded fails the call, without a traceback in the log.
+- An error in place of the broker's versions fails the connection.
 - The connection knows when its SASL session ends (KIP-368).
 - Credentials do not appear in debug logs.
 - Closing never waits for the peer.
@@ -25,8 +26,9 @@ from aiokafka.errors import (
     IncompatibleBrokerVersion,
     KafkaConnectionError,
     SaslAuthenticationFailed,
+    for_code,
 )
-from aiokafka.protocol.admin import SaslAuthenticateRequest
+from aiokafka.protocol.admin import ApiVersionRequest, SaslAuthenticateRequest
 from aiokafka.protocol.api import Request, Response
 
 from sidecar.http import name_in_certificate, next_address_s
@@ -190,11 +192,20 @@ class GuardedConnection(AIOKafkaConnection):
         return decoded
 
     def send(self, request: Request[Any], expect_response: bool = True) -> Awaitable[Any]:
-        """Sends a request as aiokafka does, but hides SASL's messages and reads their answers."""
+        """Like aiokafka's, but hides SASL's messages, and reads their answers and ApiVersions'."""
         if isinstance(request, SaslAuthenticateRequest):
             return self._authenticate(request)
+        if isinstance(request, ApiVersionRequest):
+            return self._ask_versions(request)
         answer: Awaitable[Any] = super().send(request, expect_response)
         return answer
+
+    async def _ask_versions(self, request: ApiVersionRequest) -> Response:
+        response = await super().send(request)
+        # aiokafka would take the error for a broker that supports nothing.
+        if response.error_code:
+            raise for_code(response.error_code)("in answer to ApiVersions")
+        return response
 
     async def _authenticate(self, request: SaslAuthenticateRequest) -> Response:
         asked_at = self._clock()

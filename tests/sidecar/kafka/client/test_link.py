@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import trustme
-from aiokafka.errors import KafkaConnectionError
+from aiokafka.errors import KafkaConnectionError, UnsupportedVersionError
 from pydantic import SecretStr
 
 from sidecar.kafka.client.connection import LONGEST_FRAME_BYTES, dial
@@ -252,6 +252,23 @@ async def test_an_answer_that_makes_no_sense(
         assert not broker.connections
         assert broker.connected == 1
     assert not [record for record in caplog.records if record.levelname != "DEBUG"]
+
+
+async def test_a_broker_that_can_not_list_its_versions_yet(clock: Clock) -> None:
+    """Such as a proxy's whose broker starts: the next connection asks again."""
+
+    def refuse(_: FakeConnection, request: FakeRequest, frame: bytes) -> bytes:
+        body = struct.pack(">hi", UnsupportedVersionError.errno, 0)
+        answer = frame[4:8] + body
+        return struct.pack(">i", len(answer)) + answer if request.api_key == API_VERSIONS else frame
+
+    async with linked(clock) as (broker, link):
+        broker.twist = refuse
+        message = await failing_call(link, FailureKind.BROKER)
+        assert message.endswith("UnsupportedVersionError: in answer to ApiVersions")
+        broker.twist = None
+        clock.now += 60.0
+        assert not isinstance(await call(link), Failure)
 
 
 async def test_an_answer_that_nothing_asked_for(clock: Clock) -> None:
