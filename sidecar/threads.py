@@ -16,11 +16,16 @@ import time
 from collections.abc import Callable, Coroutine, Hashable
 from concurrent.futures import Executor, Future
 from contextlib import suppress
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+
+first_address: Final = ContextVar("first_address", default=0)
+"""The number of the address with which a lookup's result begins, modulo their number. A task sets
+it whose attempt with the one before it failed."""
 
 _LATE_NAME_S: Final = 30.0
 """How long the addresses of a name are used that came after their caller had given up; Java's
@@ -121,7 +126,9 @@ class _Loop(asyncio.SelectorEventLoop):
     ) -> Any:  # noqa: ANN401 - as in asyncio
         key = (host, port, *sorted(options.items()))
         look_up = partial(socket.getaddrinfo, **options)
-        return await self._lookups.call(key, look_up, host, port)
+        addresses = await self._lookups.call(key, look_up, host, port)
+        first = first_address.get() % len(addresses)
+        return addresses[first:] + addresses[:first]
 
 
 def run_main(main: Coroutine[Any, Any, _R]) -> _R:
