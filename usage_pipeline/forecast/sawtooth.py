@@ -121,6 +121,11 @@ def fit(hours: Floats, used_bytes: Floats) -> Saw | Refused:
         )
     points = saw_teeth.valleys if count else np.arange(len(hours))
     x, y = _thinned(hours[points], used_bytes[points], lowest=bool(count))
+    if len(x) < FEWEST_POINTS:
+        return Refused(
+            f"the history has {len(x)} short periods far apart; exclude the earlier one with"
+            " --history-days"
+        )
     rises = _rises(hours, used_bytes, saw_teeth)
     unsure = float(np.median(np.diff(hours)) * np.median(rises)) if count else 0.0
     times = parts(x, y, unsure)

@@ -1,9 +1,9 @@
 """The forecast of one volume from its readings.
 
 A forecast is refused, with the reason, if there are fewer than 12 readings or less than a day of
-them (a day of traffic is a tooth too), if the last reading is a day old, if there are one or two
-deletions, or if the log dir is offline. A volume at its limit still has 0 hours, unless its log dir
-is offline or its last reading is a day old.
+them (a day of traffic is a tooth too; a gap is no history), if the last reading is a day old, if
+there are one or two deletions, or if the log dir is offline. A volume at its limit still has 0
+hours, unless its log dir is offline or its last reading is a day old.
 
 Usage grows without a deletion until the retention of the topics begins to delete, and may level off
 then. So the range has no late end if the history has no deletion and is shorter than the retention.
@@ -13,6 +13,7 @@ under teeth of 90 GB. The forecast is 80 hours, with a range.
 """
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,8 @@ from usage_pipeline.forecast.backtest import backtest_error
 from usage_pipeline.forecast.growth import Floats
 from usage_pipeline.forecast.sawtooth import Refused, fit
 from usage_pipeline.forecast.time_to_limit import reach
+
+_GAP_H: Final = 1.0
 
 
 class ForecastError(SidecarError):
@@ -96,6 +99,15 @@ class Readings:
             self.offline[known],
         )
 
+    @property
+    def history_hours(self) -> float:
+        """The hours with readings: a longer gap counts as one hour, or as two usual steps."""
+        if not len(self.hours):
+            return 0.0
+        steps = np.diff(self.hours, prepend=self.hours[0])
+        longer = np.maximum(0.0, steps - max(_GAP_H, 2 * float(np.median(steps))))
+        return float(self.hours[-1] - self.hours[0] - longer.sum())
+
 
 @dataclass(frozen=True, slots=True)
 class VolumeForecast:
@@ -130,7 +142,7 @@ def forecast_volume(readings: Readings, forecasting: Forecasting) -> VolumeForec
         return _at_limit_or_refused(online, forecasting, saw.reason)
     total = int(online.total_bytes[-1])
     limit = forecasting.limit_of(total)
-    history_h = float(online.hours[-1] - online.hours[0])
+    history_h = online.history_hours
     may_level_off = not saw.teeth and history_h < forecasting.retention_hours
     at = reach(
         saw,
@@ -167,7 +179,7 @@ def _unknown_now(readings: Readings, online: Readings, forecasting: Forecasting)
 
 
 def _too_little(online: Readings, forecasting: Forecasting) -> str | None:
-    history_h = float(online.hours[-1] - online.hours[0])
+    history_h = online.history_hours
     if history_h < forecasting.least_history_hours:
         least_h = forecasting.least_history_hours
         return f"the history has {history_h:.1f} hours; a forecast needs {least_h:g}"
@@ -195,7 +207,7 @@ def _refused(online: Readings, forecasting: Forecasting, why: str) -> VolumeFore
         hours_low=None,
         hours_high=None,
         readings=count,
-        history_hours=float(online.hours[-1] - online.hours[0]) if count else 0.0,
+        history_hours=online.history_hours,
         teeth=0,
         backtest_error_bytes=None,
         refused=why,

@@ -456,7 +456,7 @@ GOLD_DISK_FORECAST: Final = Table(
             "hours_high", "double", "Late end of the range; null if the limit may never be reached"
         ),
         Column("readings", "bigint", "Number of readings used"),
-        Column("history_hours", "double", "Hours from the first to the last reading"),
+        Column("history_hours", "double", "Hours with readings; a gap counts as one hour"),
         Column("teeth", "bigint", "Number of observed deletions by retention"),
         Column(
             "backtest_error_bytes",

@@ -170,3 +170,10 @@ class TestRefused:
             hours[1:], used[1:]
         )
         assert isinstance(fit(hours, used), Saw)
+
+    def test_two_periods_far_apart(self) -> None:
+        """Thinned by time, three hours and a day of readings are two points, of no slope."""
+        hours = np.concatenate([every_5_minutes(3) - 2000, every_5_minutes(24)])
+        assert Refused(
+            "the history has 2 short periods far apart; exclude the earlier one with --history-days"
+        ) == fit(hours, 600 * GB + 0.2 * GB * hours)

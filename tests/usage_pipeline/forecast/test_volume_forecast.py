@@ -219,6 +219,14 @@ def test_an_hour_offline_in_between_is_only_a_gap() -> None:
     assert 2 * GB == pytest.approx(gap.growth_bytes_per_hour, rel=0.01)
 
 
+def test_a_gap_is_no_history() -> None:
+    """A try of 6 h is three weeks old: 7 h later there are 14 hours of history, not 500."""
+    hours = np.concatenate([every_5_minutes(6) - 500, every_5_minutes(7)])
+    found = forecast_volume(readings(hours, 600 * GB + hours * GB), EXAMPLE)
+    assert "the history has 14.0 hours; a forecast needs 24" == found.refused
+    assert 14 == pytest.approx(found.history_hours)
+
+
 def test_bounds_are_kept() -> None:
     """A history of a day and an age of a day are both just enough."""
     assert forecast_volume(growing(24, age_h=24), EXAMPLE).refused is None
