@@ -10,6 +10,7 @@ Example: 120 GB of 500 GB are used, and 10 GB are added each hour. The line reac
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Final
 
@@ -39,19 +40,19 @@ def disk_section(forecasts: Sequence[Row], volumes: Iterable[Row]) -> str:
         figure(f"Broker {text(row, 'broker')}, {text(row, 'log_dir')}", _plot(row, readings))
         for row in urgent[:_MOST_PLOTS]
     ]
+    as_of = datetime.fromtimestamp(seconds(newest[0]["as_of"]), UTC)
     intro = paragraph(
-        "The line shows when the peaks of the saw-tooth reach the limit. The shaded range, from"
+        f"Hours count from {figures.moment(as_of)} UTC."
+        " The line shows when the peaks of the saw-tooth reach the limit. The shaded range, from"
         " early to late, contains 80 % of the outcomes that the history suggests."
     )
     return section("Disks", intro, few(plots), _table(urgent))
 
 
-def newest_forecasts(rows: Iterable[Row]) -> list[Row]:
-    """Return the last forecast of each volume."""
-    newest: dict[_Volume, Row] = {}
-    for row in sorted(rows, key=lambda each: seconds(each["as_of"])):
-        newest[_volume(row)] = row
-    return list(newest.values())
+def newest_forecasts(rows: Sequence[Row]) -> list[Row]:
+    """Return the last forecast; a volume that it lacks had no reading in its history."""
+    as_of = max((seconds(row["as_of"]) for row in rows), default=None)
+    return [row for row in rows if seconds(row["as_of"]) == as_of]
 
 
 def has_no_forecast(row: Row) -> bool:

@@ -1,9 +1,10 @@
 """Disks: the readings, and the forecast with its range."""
 
 import re
+from datetime import timedelta
 
 from tests.usage_pipeline.report.drawn import paths
-from tests.usage_pipeline.report.rows import GB, forecast, reading
+from tests.usage_pipeline.report.rows import GB, NOW, forecast, reading
 from usage_pipeline.report.disks import disk_section
 
 READINGS = [reading(24, 400 * GB), reading(0, 300 * GB)]
@@ -44,6 +45,14 @@ def test_a_volume_without_a_forecast_has_its_readings() -> None:
     drawn = disk_section([forecast(1, None, None, None)], READINGS)
     assert [] == paths(drawn, "band")
     assert 1 == len(paths(drawn, "line"))
+
+
+def test_a_volume_without_readings_in_the_last_forecast_is_left_out() -> None:
+    """Broker 2 was removed: its last forecast, of a month before, is not the most urgent."""
+    removed = {**forecast(2, 1.0, 1.0, 1.0), "as_of": NOW - timedelta(days=30)}
+    drawn = disk_section([forecast(1, 12.0, 24.0, 36.0), removed], READINGS)
+    assert ["1"] == re.findall(r"<figcaption><h3>Broker (\d)", drawn)
+    assert "Hours count from 2026-01-05 12:00:00 UTC." in drawn
 
 
 def test_full_volumes_come_first() -> None:
