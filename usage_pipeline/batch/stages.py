@@ -184,7 +184,12 @@ def _forecast(run: Run) -> None:
         )
     of_history = last_days(days, as_of.astimezone(UTC).date(), options.forecasting.history_days + 1)
     volumes = store.read(SILVER_VOLUME, of_history)
-    store.write(GOLD_DISK_FORECAST, disk_forecast(volumes, as_of, options.forecasting))
+    # A history that stopped must not be forecast again every day as if it were now.
+    run_age = timedelta() if options.as_of else options.now - as_of
+    forecasts = disk_forecast(
+        volumes, as_of, options.forecasting, run_age_h=run_age / timedelta(hours=1)
+    )
+    store.write(GOLD_DISK_FORECAST, forecasts)
 
 
 def _newest_reading(run: Run, days: Sequence[date]) -> datetime | None:

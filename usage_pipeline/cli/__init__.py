@@ -48,7 +48,7 @@ class _InOrder(click.Group):
 Examples:
   throttle-sidecar pipeline sample --out sample --size 100MB
   throttle-sidecar pipeline run --request-logs sample/request-logs --volumes sample/volumes \\
-      --quotas sample/quotas.json --out tables
+      --quotas sample/quotas.json --as-of 2026-01-05T10:00 --out tables
   throttle-sidecar pipeline report --out tables
   throttle-sidecar pipeline usage --out tables --since 2026-11-20 --master spark://host:7077
 """,

@@ -5,7 +5,7 @@ brokers, a week of volume history, and snapshots of quotas and capacity.
 """
 
 import shlex
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import click
@@ -65,4 +65,5 @@ def command(
     words = ["throttle-sidecar", "pipeline", "run"]
     words += ["--request-logs", str(written.request_logs), "--volumes", str(written.volumes)]
     words += ["--quotas", str(written.quotas), "--capacity", str(written.capacity)]
+    words += ["--as-of", f"{start + timedelta(seconds=sample.seconds):%Y-%m-%dT%H:%M:%SZ}"]
     click.echo(shlex.join([*words, "--out", "tables"]))

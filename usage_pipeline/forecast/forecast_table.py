@@ -29,7 +29,11 @@ _SCHEMA: Final = arrow_schema(_COLUMNS)
 
 
 def disk_forecast(
-    volumes: DataFrame, as_of: datetime | None = None, forecasting: Forecasting | None = None
+    volumes: DataFrame,
+    as_of: datetime | None = None,
+    forecasting: Forecasting | None = None,
+    *,
+    run_age_h: float = 0.0,
 ) -> DataFrame:
     """Return the rows of GOLD_DISK_FORECAST.
 
@@ -38,6 +42,7 @@ def disk_forecast(
         as_of: the time, with a zone, of the last readings to use and from which hours count. None
             for the newest reading of all volumes.
         forecasting: the settings; None for the defaults.
+        run_age_h: the hours from the as-of time to the run; 0 if an as-of time was requested.
 
     Raises:
         ForecastError: the time has no zone.
@@ -59,7 +64,8 @@ def disk_forecast(
         .select("broker", "log_dir", *fields)
         .groupBy("broker", "log_dir", "as_of")
         .applyInArrow(
-            _of_volume(chosen), ", ".join(f"{column.name} {column.type}" for column in _COLUMNS)
+            _of_volume(chosen, run_age_h),
+            ", ".join(f"{column.name} {column.type}" for column in _COLUMNS),
         )
     )
     return GOLD_DISK_FORECAST.select(forecasts.withColumn("dt", sql.to_date("as_of")))
@@ -70,7 +76,7 @@ def _micros(at: datetime) -> int:
 
 
 def _of_volume(
-    forecasting: Forecasting,
+    forecasting: Forecasting, run_age_h: float
 ) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
     """Forecast a volume from its readings, in a Python worker."""
 
@@ -84,7 +90,7 @@ def _of_volume(
         )
         broker, log_dir, as_of = (each.as_py() for each in key)
         row = {"broker": broker, "log_dir": log_dir, "as_of": as_of}
-        row |= asdict(forecast_volume(readings, forecasting))
+        row |= asdict(forecast_volume(readings, forecasting, run_age_h=run_age_h))
         return pa.Table.from_pylist([row], schema=_SCHEMA)
 
     return of_volume

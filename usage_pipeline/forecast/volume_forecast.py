@@ -127,10 +127,18 @@ class VolumeForecast:
     refused: str | None
 
 
-def forecast_volume(readings: Readings, forecasting: Forecasting) -> VolumeForecast:
-    """Return the forecast; there must be at least one reading."""
+def forecast_volume(
+    readings: Readings, forecasting: Forecasting, *, run_age_h: float = 0.0
+) -> VolumeForecast:
+    """Return the forecast.
+
+    Args:
+        readings: at least one reading.
+        forecasting: the settings.
+        run_age_h: the hours from the as-of time to the run; 0 if an as-of time was requested.
+    """
     online = readings.online
-    refused = _unknown_now(readings, online, forecasting)
+    refused = _unknown_now(readings, online, forecasting, run_age_h)
     if refused is not None:
         return _refused(online, forecasting, refused)
     refused = _too_little(online, forecasting)
@@ -169,12 +177,19 @@ def forecast_volume(readings: Readings, forecasting: Forecasting) -> VolumeForec
     )
 
 
-def _unknown_now(readings: Readings, online: Readings, forecasting: Forecasting) -> str | None:
+def _unknown_now(
+    readings: Readings, online: Readings, forecasting: Forecasting, run_age_h: float
+) -> str | None:
     if readings.offline[-1]:
         return "the log dir is offline"
     age_h = -float(online.hours[-1])
     if age_h > forecasting.stale_hours:
         return f"the last reading is {age_h:.0f} hours old"
+    if age_h + run_age_h > forecasting.stale_hours:
+        return (
+            f"the last reading is more than {forecasting.stale_hours:g} hours older than the run;"
+            " to forecast an earlier history, set --as-of"
+        )
     return None
 
 

@@ -305,6 +305,10 @@ def test_of_a_year_of_tables_the_days_that_count_are_read(
     made(spark, out, logs, [Stage.FORECAST])
     [forecast] = stored(spark, out, GOLD_DISK_FORECAST)
     assert (4, date(2026, 11, 20)) == (forecast.available_bytes, forecast.dt)
+    assert "more than 24 hours older than the run" in forecast.refused
+    made(spark, out, logs, [Stage.FORECAST], as_of=datetime(2026, 11, 20, 10, tzinfo=UTC))
+    [forecast] = stored(spark, out, GOLD_DISK_FORECAST)
+    assert "there are 2 readings; a forecast needs 12" == forecast.refused
 
 
 @pytest.mark.slow

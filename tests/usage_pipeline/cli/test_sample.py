@@ -24,6 +24,7 @@ def test_it_says_what_it_wrote_and_how_to_go_on(tmp_path: Path) -> None:
     )
     assert 25 == len(list(Path(named["--volumes"]).iterdir()))
     assert "quotas" in json.loads(Path(named["--quotas"]).read_text())
+    assert "2026-01-05T08:30:00Z" == named["--as-of"]
     assert 1100 == json.loads(Path(named["--capacity"]).read_text())["smallest_capacity_percent"]
 
 

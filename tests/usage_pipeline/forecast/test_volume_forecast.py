@@ -219,6 +219,17 @@ def test_an_hour_offline_in_between_is_only_a_gap() -> None:
     assert 2 * GB == pytest.approx(gap.growth_bytes_per_hour, rel=0.01)
 
 
+def test_a_history_that_stopped_is_not_forecast_as_if_it_were_now() -> None:
+    """The last reading of all volumes is a day and an hour older than the run."""
+    stopped = forecast_volume(growing(age_h=1), EXAMPLE, run_age_h=24)
+    assert (
+        "the last reading is more than 24 hours older than the run; to forecast an earlier history,"
+        " set --as-of"
+    ) == stopped.refused
+    assert None is stopped.hours_to_limit
+    assert forecast_volume(growing(age_h=1), EXAMPLE, run_age_h=23).refused is None
+
+
 def test_a_gap_is_no_history() -> None:
     """A try of 6 h is three weeks old: 7 h later there are 14 hours of history, not 500."""
     hours = np.concatenate([every_5_minutes(6) - 500, every_5_minutes(7)])
