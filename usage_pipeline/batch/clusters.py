@@ -11,7 +11,7 @@ Example: logs below ``cluster_id=eu`` and ``cluster_id=us`` are two runs of each
 commit. Logs without a name, beside a history of MkU3OEVB, belong to MkU3OEVB.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -80,14 +80,19 @@ def _named(files: Sequence[LogFile], history: History) -> tuple[LogFile, ...]:
 
 
 def _refuse_mixed(
-    clusters: Sequence[str], there: Iterable[str], options: Options, *, has_quotas: bool
+    clusters: Sequence[str], there: Collection[str], options: Options, *, has_quotas: bool
 ) -> None:
     named = sorted({*clusters, *there} - {UNNAMED})
     if named and UNNAMED in {*clusters, *there}:
+        what_to_do = "name it with --cluster-id"
+        if UNNAMED in there:
+            what_to_do = (
+                f"the tables call it {UNNAMED}, so set --cluster-id {UNNAMED} in every run if they"
+                " are the same cluster; if not, write to another folder with --out"
+            )
         raise ClusterError(
             f"the inputs or the tables belong to {', '.join(named)} and to a cluster without a"
-            f" name: name it with --cluster-id; in the tables, {UNNAMED} stands for a cluster"
-            " without a name"
+            f" name: {what_to_do}"
         )
     of_one = {
         "--quotas": has_quotas,

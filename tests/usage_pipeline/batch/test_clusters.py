@@ -138,6 +138,20 @@ def test_what_nothing_names_is_of_the_historys_cluster(spark: SparkSession, tmp_
     assert ({"eu": 1}, {"eu": 2}) == (counts(named, SILVER_REQUEST), counts(named, SILVER_VOLUME))
 
 
+def test_a_history_with_a_name_joins_tables_without_one(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """They were made of readings from elsewhere; the message has the option that works."""
+    out = tmp_path / "tables"
+    made(spark, out, Inputs(None, history(tmp_path / "imported", None, 4)), Stage.SILVER)
+    own = Inputs(None, history(tmp_path / "own", "MkU3", 5))
+    for cluster in (None, "MkU3", "eu"):
+        with pytest.raises(ClusterError, match="set --cluster-id default in every run"):
+            made(spark, out, own, Stage.SILVER, cluster=cluster)
+    assert ("default",) == made(spark, out, own, Stage.SILVER, cluster="default").clusters
+    assert {"default": 1} == counts(out, SILVER_VOLUME)
+
+
 def test_what_is_of_one_cluster_is_refused_for_two(spark: SparkSession, tmp_path: Path) -> None:
     """Quotas, a plan and a bill are refused, and nothing is written."""
     logs, out = tmp_path / "logs", tmp_path / "tables"
