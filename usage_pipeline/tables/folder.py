@@ -132,7 +132,8 @@ class Folder:
         with storage_failures(self.uri(path)):
             system, inner = self.inner(path)
             infos = system.get_file_info(fs.FileSelector(inner, allow_not_found=True))
-        return sorted(info.base_name for info in infos)
+        # On a disk, obstore writes "a" as "a#1" first. A process that is killed leaves "a#1".
+        return sorted(info.base_name for info in infos if "#" not in info.base_name)
 
     def read(self, path: str) -> bytes | None:
         """Read a small file; return None if it does not exist."""

@@ -42,6 +42,15 @@ def test_a_batch_begins_where_the_one_before_it_has_ended(tmp_path: Path) -> Non
     assert [f"{STREAM}-positions-{batch:010}.json" for batch in (1, 4)] == names
 
 
+def test_a_file_that_was_never_finished_is_not_read(tmp_path: Path) -> None:
+    """Batch 1 was killed while it wrote its positions; the stream starts again, and batch 2 too."""
+    before(tmp_path, 0).store([State({"log/0 3": at(10)})])
+    torn = tmp_path / "_streams" / f"{STREAM}-positions-{1:010}.json#1"
+    torn.write_bytes(b'{"lines":{},"fi')
+    before(tmp_path, 1).store([State({"log/0 3": at(20)})])
+    assert State({"log/0 3": at(20)}) == before(tmp_path, 2).state
+
+
 def test_the_last_files_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The remembered files that a batch reads and writes are bounded."""
     monkeypatch.setattr("usage_pipeline.streaming.positions._FILES", 3)

@@ -39,6 +39,15 @@ def test_small_files_are_replaced_and_removed(tmp_path: Path) -> None:
     assert folder.read("b/a") is None
 
 
+def test_what_a_killed_process_left_of_a_file_is_no_name(tmp_path: Path) -> None:
+    """It was killed before it gave the file its name; the file is then written all the same."""
+    folder = Folder.parse(str(tmp_path))
+    (tmp_path / "a#1").write_bytes(b"tor")
+    assert [] == folder.names()
+    folder.replace("a", b"torn")
+    assert (b"torn", ["a"]) == (folder.read("a"), folder.names())
+
+
 def test_workers_get_it_with_their_task(tmp_path: Path) -> None:
     """It goes through a pickle after it was used, and files are written and read there."""
     folder = Folder.parse(str(tmp_path))
