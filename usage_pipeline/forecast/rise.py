@@ -5,7 +5,7 @@ the median of three steps of 20 minutes, so a single jump changes the level but 
 
 Teeth and daily bursts are fast rises too. The gain of a rise is therefore what exceeds half of the
 present rate, added up since it was last zero. A rise is unusual if it gains a quarter more than any
-earlier one.
+earlier one. Steps count up to the present rate, because a faster rise that is over does not go on.
 
 Example: a disk grew by 0.2 GB an hour, and then by 30 GB an hour for 2 h. The rate is 30 GB an
 hour. Half of that is 15, so the gain is 30 GB, and no earlier rise gained anything.
@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from usage_pipeline.forecast.growth import Floats
 
@@ -70,10 +69,9 @@ def present_rise(hours: Floats, used_bytes: Floats) -> Rise:
     if len(steps) < _STEPS:
         return Rise()
     rate = float(np.median(steps[-_STEPS:]))
-    around = np.median(sliding_window_view(np.pad(steps, 1, mode="edge"), _STEPS), axis=1)
-    # A single jump, as of moved partitions, is no gain, but a single deletion ends a rise.
-    without_jumps = np.minimum(steps, np.maximum(around, rate))
-    total = np.concatenate([[0.0], np.cumsum(without_jumps - rate / 2)]) * step_h
+    # The gain of a faster rise, as of moved partitions, would outlast many of the teeth after it.
+    at_most = np.minimum(steps, rate)
+    total = np.concatenate([[0.0], np.cumsum(at_most - rate / 2)]) * step_h
     gains = total - np.minimum.accumulate(total)
     began = int(np.flatnonzero(gains == 0.0)[-1])
     return Rise(rate, float(at[-1] - at[began]), float(gains[-1]), float(gains[: began + 1].max()))

@@ -29,6 +29,13 @@ def test_a_jump_is_not_a_rate() -> None:
     assert math.inf == present_rise(WEEK, used).hours_to(GB)
 
 
+@pytest.mark.parametrize("ago_h", [6, 12, 24])
+def test_a_rise_that_is_over_does_not_go_on(ago_h: float) -> None:
+    """250 GB came in 2 h, faster than teeth rise, and teeth of 20 GB every 6 h went on."""
+    used = saw(WEEK, growth=0.0, shift_h=3) + 125 * GB * np.clip(WEEK + ago_h + 2, 0, 2)
+    assert math.inf == present_rise(WEEK, used).hours_to(10 * GB)
+
+
 def test_teeth_are_like_each_other() -> None:
     """The last of them has gained no more than the others, whatever its age."""
     for shift_h in np.arange(0.25, 6, 0.5):
