@@ -4,8 +4,9 @@ The top of a tooth reaches the limit: the floor plus the usual height of a tooth
 teeth that were higher than the current one reach the limit, the disk reaches it within the current
 tooth, at the usual rates of teeth or at the present rate. A tenth of them determines only the early
 end. If the current tooth exceeds the highest by a quarter, retention has changed, and the tooth
-goes on. The same applies to any excess if less than a quarter is missing. A rise unlike earlier
-ones (``rise``) makes the expected time and the early end earlier.
+goes on. If less than a quarter is missing, the same applies to an excess of 2 %, or to any excess
+if the tooth rises at the usual rate. A rise unlike earlier ones (``rise``) makes the expected time
+and the early end earlier.
 
 The range comes from 800 futures. 400 of them have the growth since the last change, with an
 uncertainty that decreases with that time. The other 400 have the growth of the newest quarter of
@@ -31,6 +32,7 @@ from usage_pipeline.forecast.sawtooth import Saw
 
 _FUTURES: Final = 400
 _RANGE: Final = (0.1, 0.9)
+_EXCEEDS: Final = 1.02
 _MOST_STEPS: Final = 500
 
 
@@ -98,7 +100,9 @@ def _share_in_tooth(saw: Saw, used_bytes: float, limit_bytes: float, age_h: floa
     highest = float(saw.heights.max())
     # Close to the limit, a quarter more would be too late.
     is_close = limit_bytes - used_bytes <= (OUTGROWN - 1.0) * highest
-    return float(is_close or height > OUTGROWN * highest)
+    # A level that is still as usual differs from the highest by less, and rises more slowly.
+    is_real = height > _EXCEEDS * highest or saw.rise.rate >= float(np.median(saw.rises))
+    return float((is_close and is_real) or height > OUTGROWN * highest)
 
 
 def _futures(saw: Saw, growth: float, limit_bytes: float, horizon_h: float, seed: int) -> Floats:

@@ -69,6 +69,14 @@ def test_an_excess_counts_close_to_the_limit() -> None:
     assert None is far.hours
 
 
+@pytest.mark.parametrize(("excess", "rate", "is_soon"), [(0.3, 1, 0), (0.3, 3, 1), (0.5, 1, 1)])
+def test_a_usual_level_is_no_excess(excess: float, rate: float, is_soon: int) -> None:
+    """Teeth of 20 GB rise by 3 GB an hour. 0.3 GB more at less than that rate may be its usual."""
+    flat = replace(PLAIN, growth=0.0, newest_growth=0.0, rise=Rise(rate=rate * GB))
+    found = reach(flat, (80 + excess) * GB, 84.5 * GB, YEAR_H)
+    assert bool(is_soon) == (found.hours is not None)
+
+
 def test_the_present_rate_counts_if_it_is_larger() -> None:
     """6 GB are missing. Teeth rise by 3 GB an hour, but this one by 12."""
     quick = reach(replace(PLAIN, rise=Rise(rate=12 * GB)), 69 * GB, 75 * GB, YEAR_H)
