@@ -10,6 +10,7 @@ goes through all readings.
   through thirds of the time, because a deleted topic affects only one of them. One or two dips
   must also be this large beside a line through all readings.
 - One or two valleys have no slope, so the fit is refused.
+- A jump, as of moved partitions, is a new level from the second point after it.
 - The newest points determine the level of the floor, because a floor that has left its line does
   not return to it. They may be many hours old. Without deletions, the level is therefore at least
   the last reading. With deletions, it is at least the last valley if all earlier ones were lower.
@@ -39,6 +40,7 @@ _MOST_POINTS: Final = 64
 """64 points have 2,016 pairs; the 3,000,000 pairs of a month would not be more accurate."""
 _NEWEST: Final = 5
 _WITHOUT_JUMPS: Final = (0.05, 0.95)
+_OF_A_JUMP: Final = 0.25
 _TURN_OF_SPREAD: Final = 0.2
 _TURN_OF_USED: Final = 0.001
 
@@ -126,13 +128,14 @@ def fit(hours: Floats, used_bytes: Floats) -> Saw | Refused:
             f"the history has {len(x)} short periods far apart; exclude the earlier one with"
             " --history-days"
         )
+    heights = used_bytes[saw_teeth.peaks] - np.interp(hours[saw_teeth.peaks], x, y)
+    y = _at_new_level(x, y)
     rises = _rises(hours, used_bytes, saw_teeth)
     unsure = float(np.median(np.diff(hours)) * np.median(rises)) if count else 0.0
     times = parts(x, y, unsure)
     newest = times[-1]
     growth, _ = theil_sen(x[newest], y[newest])
     newer = max(FEWEST_POINTS, len(x[newest]) // 4)
-    heights = used_bytes[saw_teeth.peaks] - np.interp(hours[saw_teeth.peaks], x, y)
     floor = float(np.median((y - growth * x)[newest][-_NEWEST:]))
     # Points may be hours apart, but a split needs three of them.
     is_earlier = (x[newest][0] <= hours[points]) & (hours[points] < x[-FEWEST_POINTS])
@@ -205,7 +208,7 @@ def _spread(hours: Floats, used_bytes: Floats, lines: int) -> float:
 
 
 def _thinned(x: Floats, y: Floats, *, lowest: bool) -> tuple[Floats, Floats]:
-    """Reduce points: keep the lowest or the middle one of each interval."""
+    """Reduce points: keep the lowest or the middle one of each interval, and the newest valleys."""
     if len(x) <= _MOST_POINTS:
         return x, y
     edges = np.linspace(x[0], x[-1], _MOST_POINTS + 1)[1:-1]
@@ -215,7 +218,24 @@ def _thinned(x: Floats, y: Floats, *, lowest: bool) -> tuple[Floats, Floats]:
         for stretch in stretches
         if len(stretch)
     ]
+    # A change shows from the third valley after it, so the newest ones remain.
+    newest = range(len(x) - FEWEST_POINTS, len(x)) if lowest else ()
+    kept = sorted({*kept, *newest})
     return x[kept], y[kept]
+
+
+def _at_new_level(x: Floats, y: Floats) -> Floats:
+    """Shift the points before a jump to the level of the last two points.
+
+    The newest part has three points, so the jump would be its slope. A disk that goes on to grow
+    has a large last step too.
+    """
+    slope, _ = theil_sen(x, y)
+    off = np.diff(y) - slope * np.diff(x)
+    usual = np.quantile(np.abs(off[:-2]), _WITHOUT_JUMPS[1]) if len(off) > FEWEST_POINTS else np.inf
+    if max(usual, abs(off[-1])) > _OF_A_JUMP * abs(off[-2]):
+        return y
+    return np.concatenate([y[:-2] + off[-2], y[-2:]])
 
 
 def _surprises(x: Floats, y: Floats) -> Floats:

@@ -99,6 +99,18 @@ class TestFit:
         assert 0.5 * GB == pytest.approx(found.growth, rel=0.02)
         assert (900 + size) * GB == pytest.approx(found.floor_bytes, rel=0.01)
 
+    @pytest.mark.parametrize("period_h", [3, 6, 12])
+    @pytest.mark.parametrize("size", [300, -300])
+    def test_a_step_is_not_growth_from_the_second_deletion_after_it(
+        self, period_h: float, size: int
+    ) -> None:
+        """A month of teeth has more deletions than points of a line, and the last two count."""
+        month = every_5_minutes(28 * 24)
+        used = saw(month, floor=500 * GB, growth=0.0, period_h=period_h, shift_h=period_h / 2)
+        found = fitted(month, used + size * GB * (month > -2 * period_h))
+        assert 0.0 == pytest.approx(found.growth, abs=0.05 * GB)
+        assert (500 + size) * GB == pytest.approx(found.floor_bytes, rel=0.01)
+
     def test_a_disk_that_retention_has_not_cut_has_no_teeth(self) -> None:
         """The line leads through all readings."""
         found = fitted(WEEK, 200 * GB + 2 * GB * WEEK * 0.5)
