@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final
 
-from sidecar.history.imports.local_times import LocalTimes
+from sidecar.history.imports.local_times import RowTime, epoch_seconds, read_time
 from sidecar.history.imports.points import NAMES, DataError, Point, Series, parse_bytes
 
 _TIMES: Final = ("time", "timestamp", "date", "datetime", "ts")
@@ -25,9 +25,6 @@ _METRIC: Final = re.compile(r"([\w:]*)\{(.*)\}")
 _LABEL: Final = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _SEPARATOR: Final = re.compile(r"sep=(.)")
 """The first line that Grafana writes for Excel."""
-
-_Times = defaultdict[tuple[str, ...], LocalTimes]
-"""Those of the rows with the same labels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +42,21 @@ class _Columns:
     time: int
     sizes: dict[int, Series]
     labels: dict[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row.
+
+    Attributes:
+        line: file and line, for a person.
+        time: its time.
+        cells: the texts of all columns.
+    """
+
+    line: str
+    time: RowTime
+    cells: Sequence[str]
 
 
 def csv_points(
@@ -65,17 +77,19 @@ def csv_points(
     separator = _SEPARATOR.fullmatch(lines[0].strip()) if lines else None
     skipped = 1 if separator else 0
     reader = csv.reader(lines[skipped:], delimiter=separator[1] if separator else ",", strict=True)
-    times: _Times = defaultdict(lambda: LocalTimes(zone))
+    series: defaultdict[tuple[str, ...], list[_Row]] = defaultdict(list)
+    """The rows with the same labels."""
     try:
         columns = _columns(file, next(reader, []), wanted)
-        for row in reader:
-            line = f"{file}, line {reader.line_num + skipped}"
-            if row:
-                yield from _row(line, row, columns, times)
+        for cells in reader:
+            if cells:
+                row = _row(f"{file}, line {reader.line_num + skipped}", cells, columns, zone)
+                series[tuple(cells[at] for at in columns.labels)].append(row)
     except csv.Error as error:
         raise DataError(f"{file}, line {reader.line_num + skipped}: {error}") from error
-    for each in times.values():
-        each.end()
+    for rows in series.values():
+        for row, time in zip(rows, epoch_seconds([row.time for row in rows]), strict=True):
+            yield from _points(row, time, columns)
 
 
 def _columns(file: str, header: Sequence[str], wanted: Collection[str]) -> _Columns:
@@ -111,17 +125,22 @@ def _series(file: str, name: str) -> Series:
     return Series(name, (("file", file), ("series", name)))
 
 
-def _row(line: str, row: Sequence[str], columns: _Columns, times: _Times) -> Iterator[Point]:
-    if len(row) != len(columns.header):
-        raise DataError(f"{line}: it has {len(row)} fields, and the header {len(columns.header)}")
-    labels = {name: row[at] for at, name in columns.labels.items()}
-    time_place = f"{line}, field {columns.header[columns.time]}"
-    time = times[tuple(labels.values())].read(row[columns.time], time_place)
+def _row(line: str, cells: Sequence[str], columns: _Columns, zone: tzinfo | None) -> _Row:
+    if len(cells) != len(columns.header):
+        raise DataError(f"{line}: it has {len(cells)} fields, and the header {len(columns.header)}")
+    place = f"{line}, field {columns.header[columns.time]}"
+    time = read_time(cells[columns.time], place, zone)
     if time is None:
-        raise DataError(f"{time_place}: {row[columns.time]!r} is not a time")
+        raise DataError(f"{place}: {cells[columns.time]!r} is not a time")
+    return _Row(line, time, cells)
+
+
+def _points(row: _Row, time: float, columns: _Columns) -> Iterator[Point]:
+    labels = {name: row.cells[at] for at, name in columns.labels.items()}
     name = labels.pop("__name__", "")
     for at, series in columns.sizes.items():
-        if row[at]:
-            place = f"{line}, field {columns.header[at]}"
+        if row.cells[at]:
+            place = f"{row.line}, field {columns.header[at]}"
             own = tuple(sorted({**dict(series.labels), **labels}.items()))
-            yield Point(Series(series.name or name, own), time, parse_bytes(row[at], place), place)
+            size_bytes = parse_bytes(row.cells[at], place)
+            yield Point(Series(series.name or name, own), time, size_bytes, place)

@@ -3,14 +3,19 @@
 Example: ``while true; do date +%s; df -k; sleep 60; done >>kafka-3.df`` writes such a log. A row
 ``/dev/sdb1 100 75 25 75% /data`` below ``1K-blocks`` is a size of 102,400 bytes with the labels
 ``filesystem="/dev/sdb1"`` and ``mountpoint="/data"``.
+
+Tables that begin with the same file system are a series of times, since a time may stand before
+each of ``df /data1`` and ``df /data2``.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final
 
-from sidecar.history.imports.local_times import LocalTimes
+from sidecar.history.imports.local_times import RowTime, epoch_seconds, read_time
 from sidecar.history.imports.points import DataError, Point, Series, parse_bytes
 
 _BLOCKS: Final = re.compile(r"([0-9]+)(B|K|M|G|kB|MB|GB)?-blocks")
@@ -30,6 +35,35 @@ _COUNT: Final = re.compile(r"([0-9]+)[A-Za-z]*")
 _NONE: Final = "-"
 
 
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A line about a file system.
+
+    Attributes:
+        place: file and line, for a person.
+        line: its text.
+        header: the names of its columns.
+    """
+
+    place: str
+    line: str
+    header: Sequence[str]
+
+    def cells(self) -> dict[str, str]:
+        """Return the texts of its columns."""
+        cells = self.line.split(None, len(self.header) - 1)
+        if len(cells) != len(self.header):
+            raise DataError(
+                f"{self.place}: it has {len(cells)} fields, and df's header {len(self.header)}; df"
+                " -P writes a line for each file system"
+            )
+        return dict(zip(self.header, cells, strict=True))
+
+
+_Table = tuple[RowTime, list[_Row]]
+"""A time and what df printed after it."""
+
+
 def df_points(file: str, text: str, zone: tzinfo | None) -> Iterator[Point]:
     """Yield the points of a log.
 
@@ -41,23 +75,34 @@ def df_points(file: str, text: str, zone: tzinfo | None) -> Iterator[Point]:
     Raises:
         DataError: a line is neither a time nor one of df, or comes before a time.
     """
-    times = LocalTimes(zone)
-    at: float | None = None
+    series: defaultdict[str, list[_Table]] = defaultdict(list)
+    for time, rows in _tables(file, text, zone):
+        if rows:
+            series[rows[0].cells()[_MOUNT_COLUMN]].append((time, rows))
+    for each in series.values():
+        for (_, rows), at in zip(each, epoch_seconds([time for time, _ in each]), strict=True):
+            for row in rows:
+                yield from _points(row, Series("", (("file", file),)), at)
+
+
+def _tables(file: str, text: str, zone: tzinfo | None) -> list[_Table]:
+    tables: list[_Table] = []
     header: list[str] | None = None
     for number, line in enumerate(text.splitlines(), 1):
         place = f"{file}, line {number}"
-        time = times.read(line.strip(), place)
+        time = read_time(line.strip(), place, zone)
         if time is not None:
-            at, header = time, None
+            tables.append((time, []))
+            header = None
         elif _MOUNTED in line:
             header = line.replace(_MOUNTED, _MOUNT_COLUMN).split()
             _check_header(place, header)
         elif line.strip():
-            if at is None or header is None:
-                missing = "time" if at is None else "header of df"
+            if not tables or header is None:
+                missing = "header of df" if tables else "time"
                 raise DataError(f"{place}: {line!r} has no {missing} before it")
-            yield from _row(place, line, header, Series("", (("file", file),)), at)
-    times.end()
+            tables[-1][1].append(_Row(place, line, header))
+    return tables
 
 
 def _check_header(place: str, header: Sequence[str]) -> None:
@@ -67,14 +112,8 @@ def _check_header(place: str, header: Sequence[str]) -> None:
         raise DataError(f"{place}: no field with the available bytes, such as Available")
 
 
-def _row(place: str, line: str, header: Sequence[str], log: Series, at: float) -> Iterator[Point]:
-    cells = line.split(None, len(header) - 1)
-    if len(cells) != len(header):
-        raise DataError(
-            f"{place}: it has {len(cells)} fields, and df's header {len(header)}; df -P writes a"
-            " line for each file system"
-        )
-    row = dict(zip(header, cells, strict=True))
+def _points(line: _Row, log: Series, at: float) -> Iterator[Point]:
+    row, header = line.cells(), line.header
     blocks = next(name for name in header if _BLOCKS.fullmatch(name))
     available = next(name for name in header if name.startswith("Avail"))
     found = _BLOCKS.fullmatch(blocks)
@@ -86,6 +125,6 @@ def _row(place: str, line: str, header: Sequence[str], log: Series, at: float) -
         if row[column] == _NONE:
             continue
         count = _COUNT.fullmatch(row[column])
-        field = f"{place}, field {column}"
+        field = f"{line.place}, field {column}"
         size = parse_bytes(count[1] if count else row[column], field)
         yield Point(Series(name, tuple(sorted(labels))), at, size * unit, field)

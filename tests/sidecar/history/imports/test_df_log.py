@@ -1,5 +1,6 @@
 """Logs of df."""
 
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -42,6 +43,20 @@ def test_an_hour_that_is_there_twice_is_told_by_the_times_of_the_log() -> None:
     assert expected == [each.at for each in df_points("3.df", text, zone)][::2]
     with pytest.raises(DataError, match=r"3.df, line 4: the zone Europe/Berlin has '.*' twice"):
         list(df_points("3.df", once, zone))
+
+
+@pytest.mark.parametrize("step", [5, 60])
+def test_a_time_before_each_mount_may_be_there_again(step: int) -> None:
+    """Both mounts of a second have the same time, in both hours that the zone has twice."""
+    zone = ZoneInfo("Europe/Berlin")
+    expected = [1_761_435_000.0 + 60 * at for at in range(0, 240, step) for _ in range(2)]
+    times = (datetime.fromtimestamp(at, zone) for at in expected[::2])
+    text = "".join(
+        f"{time:%Y-%m-%d %H:%M:%S}\n{HEADER}/dev/sdb1 9 5 4 60% {mount}\n"
+        for time in times
+        for mount in ("/d1", "/d2")
+    )
+    assert expected == sorted(each.at for each in df_points("3.df", text, zone))[::2]
 
 
 @pytest.mark.parametrize(
