@@ -5,7 +5,9 @@ reading. At 08:05 there are only available bytes: that is counted, and no readin
 
 A replay takes an observation for all log dirs of a broker. Since the times of two log dirs may
 differ, an observation also has the last sizes of the broker's other log dirs. Sizes apply until the
-log dir's next ones; if these are missing, for one usual step (the median) of the log dir.
+log dir's next ones; if these are missing, for one usual step (the median) of the log dir. They
+apply for at most 10 minutes, or one and a half usual steps of the broker's log dir with the most
+readings if that is longer.
 
 Example: ``/data1`` is read at 08:00:00, 08:01:00 and so on, and ``/data2`` 2 s later, for the last
 time at 09:00:02. The observations from 08:00:02 to 09:01:00 have both log dirs, later ones only
@@ -27,6 +29,8 @@ from sidecar.volumes import Observation, Reading, Volume
 
 _STEPS_OF_A_GAP: Final = 1.5
 """From that many usual steps on, sizes are missing; fewer are a step that came late."""
+_LONGEST_S: Final = 600.0
+"""Sizes may apply for that long, even if other log dirs of the broker are read more often."""
 
 
 @dataclass(slots=True)
@@ -131,20 +135,30 @@ def _rows(
             )
         volume = Volume(*log_dir, total.size_bytes, available.size_bytes)
         volumes.setdefault(log_dir, []).append((at, volume))
+    usual = {log_dir: _usual_step([at for at, _ in each]) for log_dir, each in volumes.items()}
+    # The last of a broker is its log dir with the most readings.
+    most = sorted(volumes, key=lambda log_dir: len(volumes[log_dir]))
+    longest = {log_dir[0]: max(_LONGEST_S, _STEPS_OF_A_GAP * usual[log_dir]) for log_dir in most}
     return sorted(
         (
-            _Row(at, until, volume)
-            for each in volumes.values()
-            for (at, volume), until in zip(each, _ends([at for at, _ in each]), strict=True)
+            _Row(at, min(until, at + longest[log_dir[0]]), volume)
+            for log_dir, each in volumes.items()
+            for (at, volume), until in zip(
+                each, _ends([at for at, _ in each], usual[log_dir]), strict=True
+            )
         ),
         key=lambda row: (row.at, row.log_dir),
     )
 
 
-def _ends(times: Sequence[float]) -> Iterator[float]:
-    """Yield until when the sizes of each time apply; the times are those of one log dir."""
+def _usual_step(times: Sequence[float]) -> float:
+    """Return the median of the steps between the times of a log dir; 0 without a step."""
     steps = [following - at for at, following in pairwise(times)]
-    usual = median_low(steps) if steps else 0.0
+    return median_low(steps) if steps else 0.0
+
+
+def _ends(times: Sequence[float], usual: float) -> Iterator[float]:
+    """Yield until when the sizes of each time of a log dir apply."""
     for at, following in pairwise((*times, inf)):
         yield following if following - at < _STEPS_OF_A_GAP * usual else at + usual
 

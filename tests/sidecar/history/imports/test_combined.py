@@ -87,6 +87,26 @@ def test_log_dirs_read_at_different_times_are_still_one_broker_s(
     assert {(1, "1"): len(first), (1, "2"): len(second)} == found.readings
 
 
+@pytest.mark.parametrize(
+    ("first_step", "second_step", "expected_s"),
+    [(60, 300, 300), (60, 86_400, 600), (1200, 86_400, 1800), (86_400, 60, 600)],
+)
+def test_sizes_of_long_steps_apply_for_a_bounded_time(
+    first_step: int, second_step: int, expected_s: int
+) -> None:
+    """For 10 minutes or 1.5 steps of the log dir that is read most."""
+    first, second = (
+        read(name, *range(0, 3 * 86_400, step))
+        for name, step in (("1", first_step), ("2", second_step))
+    )
+    rare, rare_s = ("1", first_step) if first_step > second_step else ("2", second_step)
+    for each in combined(*first, *second).observations:
+        reading = each.answers[1]
+        assert isinstance(reading, Reading)
+        applies = any(volume.log_dir == rare for volume in reading.volumes)
+        assert (each.observed_at % rare_s < expected_s) == applies, each.observed_at
+
+
 def test_a_broker_without_a_row_is_not_completed() -> None:
     """Its last sizes are not an answer at the time of another broker's."""
     found = combined(*read("1", 0, 60), point("size", "2", 30, 9), point("avail", "2", 30, 9))
