@@ -3,14 +3,15 @@
 Example: points of the total and of the available bytes of broker 3's ``/data`` at 08:00 are one
 reading. At 08:05 there are only available bytes: that is counted, and no reading.
 
-A replay takes an observation for all log dirs of a broker. Since the times of two log dirs may
-differ, an observation also has the last sizes of the broker's other log dirs. Sizes apply until the
-log dir's next ones; if these are missing, for one usual step (the median) of the log dir. They
-apply for at most 10 minutes, or one and a half usual steps of the broker's log dir with the most
-readings if that is longer.
+A replay takes an observation for all log dirs of a broker. Readings of a broker's log dirs within
+10 s are one observation, at the time of the latest. If times differ by more, an observation also
+has the last sizes of the broker's other log dirs. Sizes apply until the log dir's next ones; if
+these are missing, for one usual step (the median) of the log dir. They apply for at most 10
+minutes, or one and a half usual steps of the broker's log dir with the most readings if that is
+longer.
 
-Example: ``/data1`` is read at 08:00:00, 08:01:00 and so on, and ``/data2`` 2 s later, for the last
-time at 09:00:02. The observations from 08:00:02 to 09:01:00 have both log dirs, later ones only
+Example: ``/data1`` is read at 08:00:00, 08:01:00 and so on, and ``/data2`` 20 s later, for the last
+time at 09:00:20. The observations from 08:00:20 to 09:01:00 have both log dirs, later ones only
 ``/data1``.
 """
 
@@ -29,6 +30,8 @@ from sidecar.volumes import Observation, Reading, Volume
 
 _STEPS_OF_A_GAP: Final = 1.5
 """From that many usual steps on, sizes are missing; fewer are a step that came late."""
+_TOGETHER_S: Final = 10.0
+"""A broker may take that long to answer for all its log dirs."""
 _LONGEST_S: Final = 600.0
 """Sizes may apply for that long, even if other log dirs of the broker are read more often."""
 
@@ -79,19 +82,16 @@ def combine(points: Iterable[Point], names: VolumeNames, origin: str) -> Combine
     rows = _rows(sizes, combined.unpaired)
     combined.readings.update(row.log_dir for row in rows)
     latest: dict[int, dict[LogDir, _Row]] = {}
-    for at, group in groupby(rows, key=lambda row: row.at):
-        brokers: set[int] = set()
-        for row in group:
-            brokers.add(row.volume.broker_id)
-            latest.setdefault(row.volume.broker_id, {})[row.log_dir] = row
-        answers = {
-            broker: Reading(
-                broker,
-                at,
-                tuple(row.volume for row in latest[broker].values() if row.applies(at)),
+    for at, groups in groupby(_together(rows), key=lambda group: group[-1].at):
+        answers: dict[int, Reading] = {}
+        for group in groups:
+            broker = group[0].volume.broker_id
+            newest = latest.setdefault(broker, {})
+            newest.update((row.log_dir, row) for row in group)
+            volumes = (
+                row.volume for row in newest.values() if row.at >= group[0].at or at < row.until
             )
-            for broker in sorted(brokers)
-        }
+            answers[broker] = Reading(broker, at, tuple(volumes))
         combined.observations.append(Observation(at, origin, None, answers))
     return combined
 
@@ -113,9 +113,6 @@ class _Row:
     @property
     def log_dir(self) -> LogDir:
         return self.volume.broker_id, self.volume.log_dir
-
-    def applies(self, at: float) -> bool:
-        return at == self.at or at < self.until
 
 
 def _rows(
@@ -149,6 +146,27 @@ def _rows(
         ),
         key=lambda row: (row.at, row.log_dir),
     )
+
+
+def _together(rows: Iterable[_Row]) -> list[list[_Row]]:
+    """Return the readings of each observation of a broker, sorted by the last one's time.
+
+    Args:
+        rows: sorted by time.
+    """
+    groups: list[list[_Row]] = []
+    begun: dict[int, list[_Row]] = {}
+    for row in rows:
+        group = begun.get(row.volume.broker_id)
+        if (
+            group is None
+            or row.at - group[0].at > _TOGETHER_S
+            or any(row.log_dir == each.log_dir for each in group)
+        ):
+            group = begun[row.volume.broker_id] = []
+            groups.append(group)
+        group.append(row)
+    return sorted(groups, key=lambda group: (group[-1].at, group[0].volume.broker_id))
 
 
 def _usual_step(times: Sequence[float]) -> float:
