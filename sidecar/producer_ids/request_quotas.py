@@ -86,6 +86,8 @@ class RequestQuotaEnforcer:
     _search_at: float = field(init=False)
     """When to search for quotas of an earlier run; infinite after the last search."""
     _wanted_at: dict[str, float] = field(default_factory=dict, init=False)
+    _requested: set[str] = field(default_factory=set, init=False)
+    """The users whose quota Kafka may have set since the last comparison, whatever it answered."""
     _removed: set[str] = field(default_factory=set, init=False)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
@@ -157,7 +159,8 @@ class RequestQuotaEnforcer:
                     self._log_outcome(await self._compare({}), logging.WARNING)
         except TimeoutError:
             pass
-        left = self.enforced
+        noted = self.retained.enforced_request_percentages.keys()
+        left = noted - (self.absent - self._requested)
         if left:
             _log.warning(
                 "the request_percentage of %d throttled users is left in Kafka; the next start of "
@@ -185,10 +188,11 @@ class RequestQuotaEnforcer:
             self._search_at = again_at if self.board.now() < again_at else math.inf
         changes, noted = self._changes(current, targets, noted)
         self.absent = {user for user in noted if not is_signed(_percentage(current, user))}
+        self._requested = {user for user, value in changes.items() if value is not None}
         self._note(noted)
         if not changes:
             return None
-        if any(value is not None for value in changes.values()):
+        if self._requested:
             # Note the quota before setting it, so that a sidecar that is killed in between removes
             # it.
             await self._persist()
@@ -267,13 +271,14 @@ class RequestQuotaEnforcer:
             ({"user": user}, {QuotaKey.REQUEST.value: value}) for user, value in changes.items()
         ]
         outcomes = await self.alter(alterations)
-        requested = (user for user, value in changes.items() if value is not None)
-        self._wanted_at |= dict.fromkeys(requested, self.board.now())
+        self._wanted_at |= dict.fromkeys(self._requested, self.board.now())
         if isinstance(outcomes, Failure):
             return outcomes
         noted = dict(self.retained.enforced_request_percentages)
         for (user, value), failure in zip(changes.items(), outcomes, strict=True):
             if failure is not None:
+                if failure.kind is FailureKind.AUTHORIZATION:
+                    self._requested.discard(user)
                 continue
             if value is None:
                 self.absent.add(user)

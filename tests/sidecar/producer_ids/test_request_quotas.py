@@ -489,6 +489,50 @@ async def test_a_stop_does_not_wait_for_a_broker_that_hangs(
 
 
 @VIRTUAL
+async def test_a_stop_reports_a_quota_whose_answer_does_not_come(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The sidecar stops while Kafka sets it, or the answer is lost and no broker answers then."""
+    one, other = scene(), scene()
+    real = one.kafka.alter
+
+    async def hangs(alterations: Sequence[Alteration]) -> list[Failure | None]:
+        await real(alterations)
+        await asyncio.sleep(60.0)
+        return [None]
+
+    async def is_lost(alterations: Sequence[Alteration]) -> Failure:
+        other.kafka.failure = DOWN
+        return Failure(FailureKind.TIMEOUT, f"no answer for {len(alterations)} users")
+
+    one.user_throttles.alter, other.user_throttles.alter = hangs, is_lost
+    setting = asyncio.create_task(one.throttled())
+    await asyncio.sleep(1.0)
+    await one.user_throttles.leave(1.0)
+    setting.cancel()
+    assert OURS == one.percentage
+    await other.throttled("eve")
+    await other.user_throttles.leave(1.0)
+    assert set() == other.user_throttles.enforced
+    removes = "is left in Kafka; the next start of a sidecar removes it: "
+    assert ["bob", "eve"] == [
+        line.partition(removes)[2] for line in caplog.messages if removes in line
+    ]
+
+
+@VIRTUAL
+async def test_a_stop_reports_no_quota_that_kafka_refused(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """No broker answers when the sidecar stops."""
+    one = scene(kafka=FakeKafka(refused={"bob"}))
+    await one.throttled()
+    one.kafka.failure = DOWN
+    await one.user_throttles.leave(1.0)
+    assert "is left in Kafka" not in caplog.text
+
+
+@VIRTUAL
 async def test_a_stop_while_it_is_being_set_takes_it_back() -> None:
     """A request that is cancelled while it runs is waited for: it may have been done."""
     one = scene(kafka=FakeKafka(takes_s=0.5))
