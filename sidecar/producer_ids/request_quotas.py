@@ -16,7 +16,8 @@ with AlterClientQuotas. It removes it when the throttle ends and when the sideca
   sidecar removes the quota if it is there again. A start searches a second time after ``LATE_S``.
 
 Several sidecars may throttle the same user. Each treats the others' quotas as its own, and the
-stricter one stays. The first sidecar that releases the user removes the quota for all; a sidecar
+stricter one stays. The first sidecar that releases the user removes the quota for all, and again
+75 s later, or when it stops before that. A sidecar that starts also removes it twice. A sidecar
 that still throttles the user sets it again some seconds later.
 
 Example: bob is throttled, and his quota has 0.01. His request_percentage becomes 0.010000936. Ten
@@ -154,13 +155,14 @@ class RequestQuotaEnforcer:
         """
         try:
             async with asyncio.timeout(timeout_s), self._lock:
-                self._removed.clear()
+                # The others were found at the start. If one is there again, another sidecar set it.
+                self._removed -= self._wanted_at.keys()
                 if self.retained.enforced_request_percentages and not self._only_observes():
                     self._log_outcome(await self._compare({}), logging.WARNING)
         except TimeoutError:
             pass
         noted = self.retained.enforced_request_percentages.keys()
-        left = noted - (self.absent - self._requested)
+        left = noted - self._removed - (self.absent - self._requested)
         if left:
             _log.warning(
                 "the request_percentage of %d throttled users is left in Kafka; the next start of "

@@ -420,6 +420,32 @@ async def test_the_quota_of_another_sidecar_is_removed_twice_at_most() -> None:
     assert (2, OURS) == (removals, kafka.percentage())
 
 
+async def test_a_stop_leaves_the_quota_that_another_sidecar_set_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A start removed it as that of an earlier run, but another sidecar throttles the user."""
+    kafka = FakeKafka()
+    other, one = scene(kafka=kafka), scene(kafka=kafka)
+    await other.throttled()
+    await one.user_throttles.settle()
+    assert kafka.percentage() is None
+    await other.user_throttles.settle()
+    await one.user_throttles.leave(1.0)
+    assert OURS == kafka.percentage()
+    assert "is left in Kafka" not in caplog.text
+
+
+async def test_a_stop_removes_the_quota_of_a_user_who_was_released_just_now() -> None:
+    """A broker did not show the quota when the user was released."""
+    one = scene()
+    await one.throttled()
+    quotas, one.kafka.quotas = one.kafka.quotas, {}
+    await one.settled_later(73.0)
+    one.kafka.quotas = quotas
+    await one.user_throttles.leave(1.0)
+    assert one.percentage is None
+
+
 async def test_nothing_is_set_after_a_stop() -> None:
     """A comparison that had not begun when its task was cancelled comes after the removal."""
     one = scene()
