@@ -9,8 +9,9 @@ Each sidecar offers the ids of its own broker's log to the others, and counts th
 others offer. Ids that wrote follow in the same list after the ids that were allocated before. A
 sidecar never passes on the ids of others.
 
-A sidecar that has not answered for more than a quota's window, or was not asked, has ids that are
-older than that. They would all be charged in one moment, so the next request begins anew.
+A sidecar that has not answered for more than a quota's window (at least a minute), or was not
+asked, has ids that are older than that. They would all be charged in one moment, so the next
+request begins anew.
 
 Example: three sidecars, and 30 ids of bob at each broker: after a second each has counted 90. When
 one sidecar restarts, the others continue with its first id, and it counts new ids from then on.
@@ -53,6 +54,8 @@ answered at once, and a sidecar with more peers does not wait."""
 _DEADLINE_S: Final = 5.0
 """The deadline of an answer, beyond the wait."""
 _LONGEST_PAUSE_S: Final = 30.0
+_SHORTEST_GAP_S: Final = 60.0
+"""How long a sidecar may not answer, also if the window is shorter: a wait and a pause."""
 _LONGEST_ANSWER: Final = 4 << 20
 _AT_ONCE: Final = 100
 """The most ids that are counted before other tasks run."""
@@ -226,7 +229,7 @@ class Peers:
         Errors as ``Trust.get``.
         """
         now = self.addresses.clock
-        if now() - peer.answered_at > self.window_s:
+        if now() - peer.answered_at > max(self.window_s, _SHORTEST_GAP_S):
             peer.after = None
         query = "" if peer.after is None else f"?after={peer.after}"
         page = await self.trust.get(

@@ -347,16 +347,24 @@ async def test_what_comes_is_counted_once_piece_after_piece() -> None:
         assert (2 * PIECE + 5, 0) == (asking.peers[0].ids, asking.peers[0].lost)
 
 
-@pytest.mark.parametrize(("gap_s", "expected"), [(3600.0, [0, 1]), (3600.1, [1])])
-async def test_ids_that_are_older_than_a_window_are_not_requested(
-    gap_s: float, expected: list[int]
+@pytest.mark.parametrize(
+    ("window_s", "gap_s", "expected"),
+    [(3600.0, 3600.0, [0, 1]), (3600.0, 3600.1, [1]), (1.0, 60.0, [0, 1]), (1.0, 60.1, [1])],
+)
+async def test_ids_that_are_older_than_a_window_do_not_count(
+    window_s: float, gap_s: float, expected: list[int]
 ) -> None:
-    """After a day without an answer, or without a quota, they would all count in one moment."""
+    """After a day without an answer, they would all count in one moment.
+
+    A request alone may take longer than a short window.
+    """
     made, asked, now = allocated(0), list[str](), [100.0]
     async with following(pages_of(made, asked)) as (misled, _):
         seen: list[int] = []
         asking = Peers(
-            Addresses([misled.url], lambda: now[0]), lambda _, number: seen.append(number)
+            Addresses([misled.url], lambda: now[0]),
+            lambda _, number: seen.append(number),
+            window_s=window_s,
         )
         peer = asking.peers[0]
         await asking.ask(peer)
