@@ -9,9 +9,9 @@ Each sidecar offers the ids of its own broker's log to the others, and counts th
 others offer. Ids that wrote follow in the same list after the ids that were allocated before. A
 sidecar never passes on the ids of others.
 
-A sidecar that has not answered for more than a quota's window (at least a minute), or was not
-asked, has ids that are older than that. They would all be charged in one moment, so the next
-request begins anew.
+A sidecar that has not answered for more than a quota's window (at least a minute) has ids that are
+older than that. They would all be charged in one moment, so they are skipped, unless it restarted:
+then it has only ids since its restart. After a time without a quota, requests begin anew.
 
 Example: three sidecars, and 30 ids of bob at each broker: after a second each has counted 90. When
 one sidecar restarts, the others continue with its first id, and it counts new ids from then on.
@@ -167,7 +167,7 @@ class Peers:
         wrote: called with each id that wrote; None ignores them.
         is_wanted: returns whether to ask now.
         trust: sends the requests; by default it trusts the machine's CA certificates.
-        window_s: the quota's window in seconds; older ids are not requested.
+        window_s: the quota's window in seconds; older ids are skipped.
         peers: the known sidecars. A sidecar that is found later counts from then on.
         lost: the number of ids that other sidecars no longer had, also those that are gone.
     """
@@ -196,6 +196,8 @@ class Peers:
                     ]
                 wanted = self.peers if self.is_wanted() else []
                 requests.retain({peer.address: partial(self._follow, peer) for peer in wanted})
+                for peer in () if wanted else self.peers:
+                    peer.after = None
                 await asyncio.sleep(_LOOK_S)
         finally:
             await requests.end()
@@ -224,14 +226,13 @@ class Peers:
             await asyncio.sleep(_SPACING_S if more else pause_s)
 
     async def ask(self, peer: Peer) -> bool:
-        """Ask one sidecar once, and wait for an id; return whether it has more ids.
+        """Ask one sidecar once, and wait for an id; return whether to ask it again at once.
 
         Errors as ``Trust.get``.
         """
-        now = self.addresses.clock
-        if now() - peer.answered_at > max(self.window_s, _SHORTEST_GAP_S):
-            peer.after = None
-        query = "" if peer.after is None else f"?after={peer.after}"
+        now, after = self.addresses.clock, peer.after
+        is_late = now() - peer.answered_at > max(self.window_s, _SHORTEST_GAP_S)
+        query = "" if after is None else f"?after={after}"
         page = await self.trust.get(
             peer.address,
             f"{PATH}{query}",
@@ -241,6 +242,9 @@ class Peers:
             longest_answer=_LONGEST_ANSWER,
         )
         peer.after, peer.answered_at = page.next, now()
+        if is_late and after is not None and _start_id(after) == _start_id(page.next):
+            peer.after = None
+            return True
         peer.ids += len(page.ids)
         peer.lost += page.lost
         self.lost += page.lost
@@ -257,6 +261,10 @@ class Peers:
             self.seen(reported.user, reported.producer_id)
         if reported.wrote and self.wrote is not None:
             self.wrote(reported.producer_id)
+
+
+def _start_id(place: str) -> str:
+    return place.rpartition("-")[0]
 
 
 def _log_change(peer: Peer, failure: str | None) -> None:

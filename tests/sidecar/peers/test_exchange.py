@@ -370,10 +370,46 @@ async def test_ids_that_are_older_than_a_window_do_not_count(
         await asking.ask(peer)
         made.add("bob", 0)
         now[0] += gap_s
-        await asking.ask(peer)
+        while await asking.ask(peer):
+            pass
         made.add("bob", 1)
         await asking.ask(peer)
-    assert expected == seen
+    assert (expected, len(expected)) == (seen, peer.ids)
+
+
+async def test_a_sidecar_that_restarted_after_a_long_time_is_read_from_its_first_id() -> None:
+    """Its broker was down for more than a window, so the ids since the restart are new."""
+    asked, now = list[str](), [100.0]
+    async with following(pages_of(allocated(3), asked)) as (misled, _):
+        seen: list[int] = []
+        asking = Peers(
+            Addresses([misled.url], lambda: now[0]), lambda _, number: seen.append(number)
+        )
+        await asking.ask(asking.peers[0])
+        misled.answer = pages_of(allocated(2, "b2"), asked)
+        now[0] += 4000.0
+        await asking.ask(asking.peers[0])
+    assert [0, 1] == seen
+
+
+@VIRTUAL_TIME
+@pytest.mark.usefixtures("_soon")
+@pytest.mark.parametrize("start_id", ["a1", "b2"])
+async def test_ids_of_a_time_without_a_quota_do_not_count(
+    start_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody was asked, and the other sidecar may have restarted in the meantime."""
+    monkeypatch.setattr(exchange, "_LOOK_S", 0.05)
+    asked, wanted = list[str](), [True]
+    async with following(pages_of(allocated(3), asked)) as (misled, asking):
+        asking.is_wanted = lambda: wanted[0]
+        await until(lambda: len(asked) > 2)
+        wanted[0] = False
+        await asyncio.sleep(0.2)
+        misled.answer = pages_of(allocated(5, start_id), asked)
+        before, wanted[0] = len(asked), True
+        await until(lambda: len(asked) > before + 2)
+    assert [] == misled.seen
 
 
 async def test_what_was_asked_for_too_late_is_added_up() -> None:
