@@ -192,13 +192,15 @@ class ProducerIdCapability(Capability):
             return None
         services = self._services
         of_all_brokers = settings.broker_id is None
+        window_s = settings.id_counting.window_size_s
+        interval_s = settings.producer_id_quota_active_interval
         return ActiveIdWatch(
             self._producers,
-            ActiveIds(settings.id_counting.window_size_s * 1000),
+            ActiveIds(window_s * 1000, int(interval_s * 1000)),
             self._watch.seen,
             self._allocated.add_written,
             services.board.now,
-            interval_s=settings.producer_id_quota_active_interval,
+            interval_s=interval_s,
             is_wanted=lambda: self._is_limited() and (not of_all_brokers or services.is_observer()),
         )
 

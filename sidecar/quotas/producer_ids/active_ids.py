@@ -9,8 +9,9 @@ counts for that owner.
 At the start no owner is known, so an id that was allocated earlier does not count until it is
 allocated again. The first scan of a partition, and a scan more than a window after the previous
 one, cannot distinguish old batches from those of the last moment. It counts only the ids that were
-allocated in the last ``FRESH_MS``. A new topic is usually scanned within that time, and nobody can
-tell a new topic from one that the sidecar may describe only now.
+allocated in the last ``FRESH_MS``, or two scan intervals if that is longer, but at most half a
+window: who counts an id remembers it so long. A new topic is usually scanned within that time, and
+nobody can tell a new topic from one that the sidecar may describe only now.
 
 The state that a partition's leader reports for a producer changes with each batch. A Bloom filter
 of (id, epoch, last sequence) compares an answer with the previous one. It misses one batch in a
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 WAIT_MS: Final = 10_000
 """How long after an id's first batch its owner may be reported, by a log or another sidecar."""
 FRESH_MS: Final = 60_000
-"""How long an id's allocation shows that the id wrote recently."""
+"""How long an id's allocation shows that the id wrote recently, if nothing else limits it."""
 MOST_OWNERS: Final = 50_000
 """How many owners are remembered (about 5 MB), those of the most recently used ids."""
 MOST_UNOWNED: Final = 20_000
@@ -135,12 +136,14 @@ class ActiveIds:
     Attributes:
         unknown: how many ids wrote without their owner being reported in time.
         window_ms: the quota's window in milliseconds.
+        fresh_ms: how long an id's allocation shows that the id wrote recently.
     """
 
-    def __init__(self, window_ms: int) -> None:
-        """``window_ms`` is the quota's window in milliseconds, at least 8."""
+    def __init__(self, window_ms: int, interval_ms: int = 0) -> None:
+        """``window_ms`` is the quota's window, at least 8, and ``interval_ms`` that of scans."""
         self.unknown = 0
         self.window_ms = window_ms
+        self.fresh_ms = min(max(FRESH_MS, 2 * interval_ms), window_ms // 2)
         self._owners: dict[int, str] = {}
         # When each was allocated, the earliest first.
         self._fresh: dict[int, int] = {}
@@ -159,9 +162,9 @@ class ActiveIds:
         return len(self._waiting) + len(self._unknown)
 
     def fresh(self, now_ms: int) -> Container[int]:
-        """Return the ids that were allocated in the last ``FRESH_MS``, also those of later."""
+        """Return the ids that were allocated in the last ``fresh_ms``, also those of later."""
         for producer_id, since_ms in tuple(self._fresh.items()):
-            if now_ms - since_ms <= FRESH_MS:
+            if now_ms - since_ms <= self.fresh_ms:
                 break
             del self._fresh[producer_id]
         return self._fresh.keys()
@@ -202,6 +205,7 @@ class ActiveIds:
             if now_ms - since_ms < self.window_ms:
                 break
             del self._unknown[producer_id]
+        self.fresh(now_ms)
         self._reported.forget(now_ms)
 
     def _own(self, user: str, producer_id: int) -> None:

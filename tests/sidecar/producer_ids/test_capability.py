@@ -135,6 +135,21 @@ async def test_peers_alone_ask_nothing_until_the_first_quota(
     assert [set(), {"brokers", "sidecars"}, set()] == seen
 
 
+def test_an_interval_of_scans_and_the_window_bound_what_just_now_is() -> None:
+    """A topic is new for up to two minutes here, but half a window is shorter."""
+    environ = ENVIRON | {
+        "SIDECAR_PEERS": "http://127.0.0.1:1",
+        "SIDECAR_PRODUCER_ID_QUOTA_ACTIVE_INTERVAL": "PT2M",
+    }
+    window = {"SIDECAR_PRODUCER_ID_QUOTA_WINDOW_SIZE_SECONDS": "300"}
+    found = []
+    for more in ({}, window):
+        active = capability_of(Board(FACTORS, lambda: 0.0), environ | more)._active
+        assert active is not None
+        found.append(active.ids.fresh_ms)
+    assert [240_000, 150_000] == found
+
+
 @pytest.mark.parametrize(
     ("readers", "percentages", "absent", "users"),
     [

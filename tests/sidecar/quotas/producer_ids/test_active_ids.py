@@ -148,6 +148,36 @@ def test_of_a_first_scan_only_ids_that_were_allocated_just_now_count() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("window_ms", "interval_ms", "expected_ms"),
+    [
+        (HOUR_MS, 2000, FRESH_MS),
+        (HOUR_MS, 90_000, 180_000),
+        (30_000, 2000, 15_000),
+        (30_000, 90_000, 15_000),
+    ],
+)
+def test_what_just_now_is_depends_on_the_interval_and_the_window(
+    window_ms: int, interval_ms: int, expected_ms: int
+) -> None:
+    """A topic is new for up to an interval. An id that counted is known for half a window."""
+    ids = ActiveIds(window_ms, interval_ms)
+    ids.allocated("bob", 7, 0)
+    assert 7 in ids.fresh(expected_ms)
+    assert 7 not in ids.fresh(expected_ms + 1)
+
+
+def test_ids_that_were_allocated_just_now_are_forgotten_without_a_scan() -> None:
+    """Another sidecar scans."""
+    ids = ActiveIds(HOUR_MS)
+    fresh = ids.fresh(0)
+    ids.allocated("bob", 7, 0)
+    ids.tick(FRESH_MS)
+    assert 7 in fresh
+    ids.tick(FRESH_MS + 1)
+    assert 7 not in fresh
+
+
 def test_a_scan_that_comes_more_than_a_window_later_is_a_first_one() -> None:
     """What wrote in a day without answers does not count all at once."""
     since = WrittenSince(HOUR_MS)
