@@ -10,8 +10,9 @@ not use that address for up to 10 s.
 With observers (``SIDECAR_OBSERVERS``), only these scan, and they report to the other sidecars,
 unless each sidecar scans the partitions of its own broker.
 
-At the start nothing is scanned. The first scan counts only ids that were allocated in the last
-minute: see ``quotas.producer_ids.active_ids``.
+At the start nothing is scanned. The first scan of a partition counts only ids that were allocated
+in the last minute: see ``quotas.producer_ids.active_ids``. If an owner is reported up to
+``WAIT_MS`` after the first scan, the id counts then, because the log may be read after the scan.
 
 Example: bob's producer gets id 7 and writes a second later. The id counts for bob at the next scan,
 at most two seconds later. A producer that never writes does not count.
@@ -21,17 +22,18 @@ Source: KIP-936, "New Quota Types": the rate at which produce requests come with
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import Final, Protocol
 
 from sidecar.control.poller import always
 from sidecar.kafka.active_producers import OnStates, ScanResult
 from sidecar.kafka.leaders import Partition
 from sidecar.kafka.producer_messages import ProducerStates
-from sidecar.quotas.producer_ids.active_ids import ActiveIds, WrittenSince
+from sidecar.quotas.producer_ids.active_ids import WAIT_MS, ActiveIds, WrittenSince
 from sidecar.volumes import Failure, FailureKind
 
 _log = logging.getLogger(__name__)
@@ -42,6 +44,8 @@ LONGEST_PAUSE_S: Final = 30.0
 """The longest pause after a scan, unless the interval is longer."""
 
 _PAUSE_PER_SCAN: Final = 9
+_MOST_SEEN_FIRST: Final = 10_000
+"""How many ids of first scans are kept for ``WAIT_MS`` (about 1 MB)."""
 
 
 class ProducerSource(Protocol):
@@ -86,6 +90,8 @@ class ActiveIdWatch:
     active: int = field(default=0, init=False)
     is_scanning: bool = field(default=True, init=False)
     _since: WrittenSince = field(init=False)
+    _seen_first: dict[int, int] = field(init=False)
+    """The ids that a partition's first scan found, and when, the earliest first."""
     _partitions: Mapping[int, list[Partition]] = field(default_factory=dict, init=False)
     _wrote: set[int] = field(default_factory=set, init=False)
     _failing: frozenset[FailureKind] = field(default_factory=frozenset, init=False)
@@ -96,9 +102,11 @@ class ActiveIdWatch:
 
     def allocated(self, user: str, producer_id: int) -> None:
         """Record the owner of an id, from a request log."""
-        attribution = self.ids.allocated(user, producer_id, self._now_ms())
-        if attribution is not None:
+        now_ms = self._now_ms()
+        if self.ids.allocated(user, producer_id, now_ms) is not None:
             self.count(user, producer_id)
+        elif now_ms - self._seen_first.get(producer_id, -math.inf) <= WAIT_MS:
+            self._wrote_here(producer_id, now_ms)
 
     def wrote(self, producer_id: int) -> None:
         """Record that an id wrote, as another sidecar reports."""
@@ -122,7 +130,11 @@ class ActiveIdWatch:
     async def scan(self) -> None:
         """Scans once."""
         self._wrote = set()
-        fresh = self.ids.fresh(self._now_ms())
+        now_ms = self._now_ms()
+        fresh = self.ids.fresh(now_ms)
+        self._seen_first = {
+            each: at_ms for each, at_ms in self._seen_first.items() if now_ms - at_ms <= WAIT_MS
+        }
         last_scan = await self.source.scan(partial(self._take, fresh), TIMEOUT_S)
         self.active = len(self._wrote)
         self.failure = last_scan if isinstance(last_scan, Failure) else None
@@ -137,17 +149,24 @@ class ActiveIdWatch:
         self.last_scan, self.failure, self.active = None, None, 0
         longest_s = 4 * max(self.interval_s, LONGEST_PAUSE_S)
         self._since = WrittenSince(max(self.ids.window_ms, int(longest_s * 1000)))
+        self._seen_first = {}
 
     def _take(self, fresh: Container[int], partition: Partition, states: ProducerStates) -> None:
         now_ms = self._now_ms()
+        if partition not in self._since:
+            room = _MOST_SEEN_FIRST - len(self._seen_first)
+            self._seen_first |= {state[0]: now_ms for state in islice(states, room)}
         for producer_id in self._since.scan(partition, states, now_ms, fresh):
             self._wrote.add(producer_id)
-            attribution = self.ids.wrote(producer_id, now_ms)
-            if attribution is None:
-                continue
-            self.report(attribution.user, producer_id)
-            if attribution.user is not None:
-                self.count(attribution.user, producer_id)
+            self._wrote_here(producer_id, now_ms)
+
+    def _wrote_here(self, producer_id: int, now_ms: int) -> None:
+        attribution = self.ids.wrote(producer_id, now_ms)
+        if attribution is None:
+            return
+        self.report(attribution.user, producer_id)
+        if attribution.user is not None:
+            self.count(attribution.user, producer_id)
 
     def _log_failures(self, last_scan: ScanResult | Failure) -> None:
         if isinstance(last_scan, Failure):

@@ -5,6 +5,7 @@ import logging
 
 import pytest
 
+from sidecar.producer_ids import active_watch
 from sidecar.producer_ids.active_watch import LONGEST_PAUSE_S
 from sidecar.quotas.producer_ids.active_ids import FRESH_MS, WAIT_MS
 from tests.sidecar.producer_ids.build import CLICKS, ORDERS, REFUSED, SILENT, WatchScene, packed
@@ -34,6 +35,39 @@ async def test_a_topic_that_can_be_read_only_now_counts_for_nobody() -> None:
     scene.watch.allocated("bob", 1000)
     await scene.see(*((each, 0) for each in range(1001)), at=CLICKS)
     assert [("bob", 1000)] == scene.counted == scene.reported
+
+
+@pytest.mark.parametrize(
+    ("later_s", "expected"), [(WAIT_MS / 1000, [("bob", 7)]), (WAIT_MS / 1000 + 0.1, [])]
+)
+async def test_an_owner_who_is_reported_just_after_a_first_scan_is_charged_then(
+    later_s: float, expected: list[tuple[str, int]]
+) -> None:
+    """A producer wrote to a new topic and ended, and the request log was read after the scan."""
+    scene = WatchScene()
+    await scene.see((7, 0), (8, 0))
+    scene.later(later_s)
+    for _ in range(2):
+        scene.watch.allocated("bob", 7)
+    assert expected == scene.counted == scene.reported
+    await scene.see((7, 1), (8, 0))
+    assert [("bob", 7)] == scene.counted == scene.reported
+
+
+async def test_what_a_first_scan_saw_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first ids stay until they are too old. They are never ids of unknown owner."""
+    monkeypatch.setattr(active_watch, "_MOST_SEEN_FIRST", 2)
+    scene = WatchScene()
+    await scene.see((1, 0), (2, 0), (3, 0))
+    await scene.see((4, 0), at=CLICKS)
+    for producer_id in (1, 2, 3, 4):
+        scene.watch.allocated("bob", producer_id)
+    assert [("bob", 1), ("bob", 2)] == scene.counted
+    scene.later(WAIT_MS / 1000 + 0.1)
+    await scene.see((5, 0), at=("new", 0))
+    scene.watch.allocated("bob", 5)
+    assert ("bob", 5) == scene.counted[-1]
+    assert 0 == scene.watch.ids.unowned
 
 
 async def test_a_topic_that_could_not_be_read_for_a_day_counts_for_nobody() -> None:
