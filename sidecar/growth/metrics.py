@@ -27,8 +27,8 @@ def growth_metrics(watch: GrowthWatch | None) -> Iterator[Metric]:
     )
     growths = GaugeMetricFamily(
         "kafka_throttle_volume_part_growth_bytes_per_second",
-        "Growth of such a part between two readings, without deleted segments that the broker has"
-        " not removed yet; no series after the first reading.",
+        "Growth of such a part between two readings; of no_partition, at most what the other parts"
+        " leave of the volume's growth. No series after the first reading.",
         labels=_LABELS,
     )
     writers = GaugeMetricFamily(

@@ -46,8 +46,8 @@ class PartDocument:
     growth_bytes_per_second: float | None
     """Its growth since the reading before; null after the first reading."""
     share_of_growth: Annotated[float, Field(ge=0, le=1)]
-    """Its share in the growth of all parts that grow, without deleted segments that the broker has
-    not removed yet."""
+    """Its share in the growth of all parts that grow. Of no_partition, at most what the other parts
+    leave of the volume's growth counts, since deleted segments are no growth."""
     writers: list[WriterDocument]
     """The users who write most to the topic; empty if that is not known."""
 

@@ -182,14 +182,16 @@ class Split:
         return None if growth_bytes is None or not self.seconds else growth_bytes / self.seconds
 
     def grown(self, part: Part) -> int | None:
-        """A part's growth, without deleted segments whose files the broker has not removed yet.
+        """A part's growth; of no partition, at most what the other parts leave of the volume's.
 
-        When a segment is deleted, its size goes from a partition to what no partition has.
+        When a segment is deleted, its size goes from a partition to what no partition has, and the
+        volume does not grow.
         """
         growth = part.growth_bytes
         if growth is None or part.kind is not Kind.NO_PARTITION:
             return growth
-        return min(growth, max(0, growth - self.shrunk_bytes))
+        others = sum(max(0, each.growth_bytes or 0) for each in self.parts[:-1])
+        return min(growth, max(0, (self.growth_bytes or 0) - others))
 
     @property
     def growth_of_partitions(self) -> int:

@@ -239,6 +239,14 @@ def test_what_was_deleted_is_no_growth(old: Sizes, text: str) -> None:
     assert found.growth_bytes == sum(part.growth_bytes or 0 for part in found.parts)
 
 
+def test_foreign_files_while_retention_deletes() -> None:
+    """One partition lost a segment as large as what others got, and other files grow by 6 MB."""
+    before, after = {0: 100 * MB, 1: 10 * MB}, {0: 90 * MB, 1: 20 * MB}
+    found = grown({"clicks": before}, {"clicks": after}, (120 * MB, 126 * MB))
+    text = "files of no partition grow by 100.0 kB/s, 100 % of the growth; segments were deleted "
+    assert f"{text}meanwhile, and may count there" == grows(found, {})
+
+
 def test_a_reserve_is_apart() -> None:
     """It does not grow, and is no part of a volume that has fewer bytes besides its topics."""
     found = grown({}, {"orders": {0: 6}}, (90, 100))
