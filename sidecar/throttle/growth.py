@@ -194,9 +194,9 @@ class Split:
         return min(growth, max(0, (self.growth_bytes or 0) - others))
 
     @property
-    def growth_of_partitions(self) -> int:
-        """The growth of all partitions; 0 before a second reading."""
-        return (self.growth_bytes or 0) - (self.parts[-1].growth_bytes or 0)
+    def throttled_growth(self) -> int:
+        """The growth of all parts that a throttle slows; 0 before a second reading."""
+        return sum(part.growth_bytes or 0 for part in self.parts if part.is_throttled)
 
     def share(self, part: Part) -> float:
         """The share of a part in all growth, 0 to 1, without parts that shrink."""
@@ -340,7 +340,7 @@ def unthrottled(
     other = {part: _sure_growth(part, now, before) for part in now.parts if not part.is_throttled}
     rest = now.parts[-1]
     # Partitions of another log dir on the same file system are no partitions of this one.
-    other[rest] = max(0, other[rest] - sum(max(0, each.growth_of_partitions) for each in beside))
+    other[rest] = max(0, other[rest] - sum(max(0, each.throttled_growth) for each in beside))
     share = sum(other.values()) / grown if grown else 0.0
     if share < SURE:
         return ""

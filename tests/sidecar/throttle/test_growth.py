@@ -196,10 +196,10 @@ def test_no_doubtful_claim(now: Split, before: Split | None, total_bytes: int) -
 
 @pytest.mark.parametrize(
     ("beside", "is_said"),
-    [(PRODUCED, False), (REASSIGNED, False), (FOREIGN, True), (DELETED, True)],
+    [(PRODUCED, False), (REASSIGNED, True), (FOREIGN, True), (DELETED, True)],
 )
 def test_another_log_dir_on_the_file_system(beside: Split, is_said: bool) -> None:
-    """The growth of its partitions is no growth of files that have no partition."""
+    """What producers write there is no growth of files that have no partition."""
     assert is_said == bool(unthrottled(FOREIGN, FOREIGN, TOTAL, [beside]))
 
 
