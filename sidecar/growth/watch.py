@@ -2,9 +2,10 @@
 
 With a broker's id in the settings, a sidecar reads only the broker beside it, so that N sidecars
 cost each broker one read a minute. A sidecar without one reads ``MOST_BROKERS`` in a minute, unless
-it follows observers: those of the worst volumes near a limit, those that a plan overfills, then
-others in turn. The status page of any sidecar reads the brokers that it shows, as long as it is
-open. ``VolumeContents`` bounds all of these together.
+it follows observers. First come those of the worst volumes near a limit and those that a plan
+overfills, and half of the places that are left are for the fullest of the others. All others are
+read in turn, at least one in a minute. The status page of any sidecar reads the brokers that it
+shows, as long as it is open. ``VolumeContents`` bounds all of these together.
 
 The same sidecars ask one broker once a minute for all reassignments, so that a plan that overfills
 a volume is named although the volume is far from its limit. Log-dir moves are in no such list. A
@@ -17,6 +18,7 @@ to a volume with room for 3 GB: the sidecar logs it within a minute, and when it
 
 import asyncio
 import logging
+from bisect import bisect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
@@ -113,6 +115,10 @@ class GrowthWatch:
     _asked_at: float | None = field(default=None, init=False)
     _receiving: frozenset[int] = field(default=frozenset(), init=False)
     _named: set[LogDir] = field(default_factory=set, init=False)
+    # The minute, the brokers to read in it, and the last one that was chosen in turn.
+    _minute: int | None = field(default=None, init=False)
+    _chosen: list[int] = field(default_factory=list, init=False)
+    _last: int = field(default=-1, init=False)
 
     async def run(self) -> NoReturn:
         """Request contents, until cancelled."""
@@ -125,23 +131,31 @@ class GrowthWatch:
     def look(self) -> None:
         """Request the contents that are wanted now."""
         near = {broker_id for broker_id, _ in self._near()}
-        candidates = dict.fromkeys(state.volume.broker_id for state in self._candidates())
+        states = self._candidates()
+        candidates = dict.fromkeys(state.volume.broker_id for state in states)
         if self.broker_id is not None:
             wanted = [self.broker_id] if self.broker_id in candidates else []
         else:
-            wanted = self._in_turn([*candidates], near) if self.is_observer() else []
+            named = {each.volume.broker_id for each in states if each.volume.place in self._named}
+            wanted = self._in_turn([*candidates], near | named) if self.is_observer() else []
         for broker_id in wanted:
             self.contents.request(broker_id)
         self.writers.is_wanted = not near.isdisjoint(wanted)
 
-    def _in_turn(self, candidates: list[int], near: set[int]) -> list[int]:
-        """The brokers to read in this minute: the first ones, then some of the others in turn."""
-        lasting = near | {broker_id for broker_id, _ in self._named}
-        first = [each for each in candidates if each in lasting][:MOST_BROKERS]
-        others = sorted({*candidates} - lasting)
-        places = MOST_BROKERS - len(first)
-        begin = int(self.board.now() // EVERY_S) * places % max(1, len(others))
-        return first + (others[begin:] + others[:begin])[:places]
+    def _in_turn(self, candidates: list[int], lasting: set[int]) -> list[int]:
+        """The brokers to read in this minute; none of them is replaced before the next one."""
+        minute = int(self.board.now() // EVERY_S)
+        if minute != self._minute:
+            self._minute, self._chosen = minute, []
+        order = sorted(candidates, key=lambda each: each not in lasting)
+        first = order[: min(MOST_BROKERS - 1, (MOST_BROKERS + len(lasting)) // 2)]
+        others = sorted(order[len(first) :])
+        at = bisect(others, self._last)
+        for each in (*first, *others[at:], *others[:at]):
+            if each not in self._chosen and len(self._chosen) < MOST_BROKERS:
+                self._chosen.append(each)
+                self._last = self._last if each in first else each
+        return [each for each in self._chosen if each in candidates]
 
     async def ask(self) -> None:
         """Ask once a minute where replicas arrive; the last answer stays if there is no new one."""
@@ -221,12 +235,12 @@ class GrowthWatch:
     def _candidates(self) -> list[VolumeState]:
         """The volumes near a limit, then those to which something may arrive; the worst first."""
         near = self._near()
-        receiving = self._receiving | {broker_id for broker_id, _ in self._named}
         others = [
             state
             for broker in self.board.snapshot.memory.active_brokers()
             for state in broker.volumes
-            if state.volume.broker_id in receiving
+            if state.volume.broker_id in self._receiving
+            or state.volume.place in self._named
             or (len(broker.volumes) > 1 and (state.seconds_left or DAY_S) < DAY_S)
         ]
         others.sort(key=lambda state: state.volume.available_ratio)

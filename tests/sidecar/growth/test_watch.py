@@ -1,6 +1,7 @@
 """Which brokers are read, and what is then told over HTTP and as metrics."""
 
 import logging
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -43,23 +44,55 @@ async def test_which_brokers_are_read(
     assert asked == scene.asked
 
 
+class Many:
+    """Receiving brokers with these ids, of which a sidecar without an id reads five in a minute."""
+
+    def __init__(self, *receiving: int) -> None:
+        self.scene = Scene(None)
+        self.scene.watch._receiving = frozenset(receiving)
+
+    def read(self, at: float, left: Mapping[int, int]) -> list[int]:
+        """The brokers that are requested when these megabytes are left of 100 on their volumes."""
+        self.scene.clock.now = at
+        volumes = [reading(each, at, {"/d": mb * MB}, total=100 * MB) for each, mb in left.items()]
+        self.scene.board.observe(whole(at, volumes))
+        self.scene.watch.look()
+        due = [*self.scene.contents._due]
+        self.scene.contents._due.clear()
+        return due
+
+
 def test_many_brokers_are_read_in_turn() -> None:
-    """Five in a minute; one that a plan overfills, or with a volume near its limit, in each."""
-    scene = Scene(None)
-    volumes = [reading(each, 0.0, {"/d": 50 * MB}, total=100 * MB) for each in range(1, 13)]
-    near = reading(13, 0.0, {"/d": 5 * MB}, total=100 * MB)
-    scene.board.observe(whole(0.0, [*volumes, near]))
-    scene.watch._receiving = frozenset(range(1, 13))
-    scene.watch._named = {(12, "/d")}
-    read: list[int] = []
-    for minute in range(4):
-        scene.clock.now = 60.0 * minute
-        scene.watch.look()
-        assert [13, 12] == [*scene.contents._due][:2]
-        assert 5 == len(scene.contents._due)
-        read += [*scene.contents._due][2:]
-        scene.contents._due.clear()
-    assert [*range(1, 12), 1] == read
+    """The fullest ones in each minute, and others meanwhile."""
+    many = Many(*range(1, 13))
+    left = {each: 50 - each for each in range(1, 13)}
+    read = [many.read(60.0 * minute, left) for minute in range(4)]
+    assert [[12, 11]] * 4 == [each[:2] for each in read]
+    assert [*range(1, 11), 1, 2] == [broker_id for each in read for broker_id in each[2:]]
+
+
+def test_lasting_brokers_leave_a_place_to_others() -> None:
+    """Those that a plan overfills, or near their limits, are read in each minute."""
+    many = Many(*range(1, 13))
+    many.scene.watch._named = {(12, "/d"), (13, "/offline")}
+    left = dict.fromkeys(range(1, 14), 50)
+    assert [[12, 1, 2, 3, 4], [12, 1, 2, 5, 6]] == [many.read(at, left) for at in (0.0, 60.0)]
+    left |= {6: 5, 7: 4}
+    assert [[7, 6, 12, 1, 8], [7, 6, 12, 1, 9]] == [many.read(at, left) for at in (120.0, 180.0)]
+    left |= {5: 3, 4: 2, 3: 1}
+    assert [[3, 4, 5, 7, 10], [3, 4, 5, 7, 11], [3, 4, 5, 7, 12], [3, 4, 5, 7, 1]] == [
+        many.read(60.0 * minute, left) for minute in (4, 5, 6, 7)
+    ]
+
+
+def test_five_in_a_minute_whatever_changes() -> None:
+    """Brokers that are no candidates for a moment are not replaced."""
+    many = Many(*range(1, 13))
+    read = []
+    for at in range(0, 60, 5):
+        many.scene.watch._receiving = frozenset(range(1, 13)) - {1 + at // 5}
+        read += many.read(float(at), {each: 50 - each + at for each in range(1, 13)})
+    assert {12, 11, 2, 3, 4} == {*read}
 
 
 async def test_once_a_minute_whoever_asks() -> None:
