@@ -140,7 +140,7 @@ class GrowthWatch:
             wanted = self._in_turn([*candidates], near | named) if self.is_observer() else []
         for broker_id in wanted:
             self.contents.request(broker_id)
-        self.writers.is_wanted = not near.isdisjoint(wanted)
+        self.writers.want(is_wanted=not near.isdisjoint(wanted), now=self.board.now())
 
     def _in_turn(self, candidates: list[int], lasting: set[int]) -> list[int]:
         """The brokers to read in this minute; none of them is replaced before the next one."""

@@ -41,6 +41,12 @@ class Writers:
     _before: dict[str, dict[str, int]] | None = field(default=None, init=False)
     _pairs: int = field(default=0, init=False)
 
+    def want(self, *, is_wanted: bool, now: float) -> None:
+        """Count lines from ``now`` on, or no longer."""
+        if is_wanted and not self.is_wanted:
+            self._began, self._before, self._now, self._pairs = now, None, {}, 0
+        self.is_wanted = is_wanted
+
     def count(self, line: Line, now: float) -> None:
         """Count a line at ``now``, steady seconds; only a PRODUCE has records."""
         if not self.is_wanted or line.api_key != PRODUCE:

@@ -59,6 +59,16 @@ def test_nobody_wants_to_know() -> None:
     assert {} == writers.writers_to("orders", None, 101.0)
 
 
+def test_lines_are_wanted_again() -> None:
+    """What nobody counted before is no time in which nobody wrote."""
+    writers = Writers()
+    assert {} == writers.writers_to("orders", None, 0.0) == writers.writers_to("orders", None, 90.0)
+    for now in (95.0, 100.0):
+        writers.want(is_wanted=True, now=now)
+    writers.count(produce("etl", 600, name="orders"), 100.0)
+    assert {"etl": 60.0} == writers.writers_to("orders", None, 105.0)
+
+
 def test_bounds() -> None:
     """The number of pairs in a minute is, and that of users told for a topic."""
     writers = counting()
