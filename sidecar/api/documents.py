@@ -131,7 +131,7 @@ class FactorDocument:
     operator's change counts too."""
     seconds_to_limit: SecondsLeft
     """The time until the first online volume of an active broker reaches its limit at its fill
-    rate; 0 when one violates it, null when none fills."""
+    rate; 0 when one violates it, null when none does within ten years."""
     cluster_id: str | None
     """The Kafka cluster's id; null before the first observation."""
     topics: Annotated[Raw, _encoded(list[str] | None)]
@@ -200,7 +200,7 @@ class QuotaFactorsDocument:
     """The generation of the decision, as in /v1/throttle-factor."""
     seconds_to_full: SecondsLeft
     """The time until the first online volume of an active broker is full at its fill rate; null
-    when none fills."""
+    when none is within ten years."""
     cluster_id: str | None
     """The Kafka cluster's id; null before the first observation."""
     limit: LimitDocument | None
@@ -378,7 +378,8 @@ class VolumeDocument:
     """The fill rate, negative while it empties; null before a second reading, and
     offline."""
     seconds_to_limit: Annotated[float, Field(ge=0)] | None
-    """The time until its limit at that rate; 0 when violated, null when it does not fill."""
+    """The time until its limit at that rate; 0 when violated, null when that is not
+    within ten years."""
 
 
 @described

@@ -39,8 +39,8 @@ def budget_metrics(watch: BudgetWatch | None) -> Iterator[Metric]:
     )
     seconds = GaugeMetricFamily(
         f"{prefix}_seconds_to_hard",
-        "Time until the hard size at the growth of the last minutes; no series while the owner"
-        " does not grow.",
+        "Time until the hard size at the growth of the last minutes; no series if that is more"
+        " than ten years.",
         labels=_LABELS,
     )
     unseen = GaugeMetricFamily(

@@ -46,7 +46,7 @@ class BudgetDocument:
     bytes_per_second: float | None
     """Its growth in the last minutes; null before a second reading."""
     full_at: Time | None
-    """When it reaches the hard size at this growth; null while it does not grow."""
+    """When it reaches the hard size at this growth; null if not within ten years."""
     unseen_brokers: list[int]
     """The brokers with a log dir whose sizes are not known for longer than the validity. The
     replicas there are missing in used_bytes."""

@@ -83,8 +83,8 @@ class GrowingVolumeDocument:
     headroom_after_arrivals_bytes: int
     """What is left above the limit when that has arrived; negative if not all of it fits."""
     seconds_to_limit: Annotated[float, Field(ge=0)] | None
-    """How long that lasts at the growth of everything else; null if that does not grow, or is not
-    known."""
+    """How long that lasts at the growth of everything else; null if that is more than ten
+    years, or not known."""
     overfilled: str
     """What arrives although it does not fit; empty if it fits, or if that is not known."""
     parts: list[PartDocument]

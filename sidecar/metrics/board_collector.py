@@ -169,7 +169,7 @@ class _BoardCollector(Collector):
         yield _gauge(
             "seconds_to_full",
             "The time until the first online volume of an active broker is full at its fill rate; "
-            "+Inf when none fills.",
+            "+Inf when none is within ten years.",
             float("inf") if ends_at is None else max(0.0, ends_at - now),
         )
         yield _gauge(

@@ -392,6 +392,7 @@ def _free_until(snapshot: Snapshot, now: Now) -> list[Until]:
     if snapshot.decision.is_sloped and at is None:
         return [Until("The factor follows the space on the volumes.")]
     if at is None:
-        return [Until("Until a volume reaches its limit. No volume fills now.")]
+        text = "None fills so fast now that it would within ten years."
+        return [Until(f"Until a volume reaches its limit. {text}")]
     text = "Until a volume reaches its limit: at the rate at which they fill,"
     return [Until(text, now.moment(max(at, now.now)))]

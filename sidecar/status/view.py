@@ -267,7 +267,7 @@ def _course(snapshot: Snapshot, counts: ReaderCounts, state: VolumeState) -> str
 
 
 def full_in(state: VolumeState, bytes_per_second: float | None, now: float) -> str:
-    """Describe when a volume is full at a rate; "" when it does not fill."""
+    """Describe when a volume is full at a rate; "" when it is not within ten years."""
     left_s = seconds_to(state.volume.available_bytes, bytes_per_second)
     return "" if left_s is None else f"in {span(max(0.0, state.read_at + left_s - now))}"
 

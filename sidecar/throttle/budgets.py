@@ -142,7 +142,7 @@ class Usage:
 
     @property
     def seconds_to_hard(self) -> float | None:
-        """The time until the hard bytes at this growth; None if it does not grow, or is unknown."""
+        """The time until the hard bytes at this growth; None if over ten years, or unknown."""
         return seconds_to(self.budget.hard_bytes - self.used_bytes, self.bytes_per_second)
 
     @property

@@ -22,7 +22,7 @@ WINDOW_S = 5.0
 """Long enough to smooth 100 ms polls, short enough to follow a throttle within seconds."""
 
 LONGEST_S = 10 * 366 * 86_400.0
-"""A longer time until a limit is given as ten years, since later moments may have no date."""
+"""Ten years. What takes longer has no time: a later moment may have no date, and is no forecast."""
 
 LONGEST_WINDOW_S = 640.0
 """Two pauses of 5 minutes, the longest by default."""
@@ -133,14 +133,15 @@ def seconds_to(headroom_bytes: float, bytes_per_second: float | None) -> float |
     """How long ``headroom_bytes`` last at a rate.
 
     Returns:
-        Seconds, 0.0 when nothing is left and ``LONGEST_S`` at most; None when it does not fill or
-        the rate is unknown.
+        Seconds, 0.0 when nothing is left; None when that is more than ``LONGEST_S``, when it does
+        not fill, or when the rate is unknown.
     """
     if headroom_bytes <= 0:
         return 0.0
     if bytes_per_second is None or bytes_per_second <= 0:
         return None
-    return min(headroom_bytes / bytes_per_second, LONGEST_S)
+    seconds = headroom_bytes / bytes_per_second
+    return seconds if seconds <= LONGEST_S else None
 
 
 def _base(trail: tuple[Mark, ...], window_s: float) -> Mark:

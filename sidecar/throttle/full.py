@@ -20,13 +20,13 @@ def full_at(
     """When the first volume has 0 bytes available at its fill rate over ``window_s`` seconds.
 
     Returns:
-        Steady seconds, which may be past; None when no volume with a valid reading fills.
+        Steady seconds, which may be past; None when none is within ten years.
     """
     return soonest_full_at(memory.valid_volumes(validity_s, now), window_s)
 
 
 def soonest_full_at(volumes: Iterable[VolumeState], window_s: float) -> float | None:
-    """When the first of these volumes has 0 bytes available; None when none fills."""
+    """When the first of these volumes has 0 bytes available; None when none is within ten years."""
     times = []
     for state in volumes:
         left_s = seconds_to(state.volume.available_bytes, rate_over(state.fill, window_s))
@@ -40,7 +40,7 @@ def limit_at(memory: Memory, validity_s: float, now: float) -> float | None:
     """When the first volume reaches its limit at its published rate.
 
     Returns:
-        Steady seconds, which may be past; None when no volume with a valid reading fills.
+        Steady seconds, which may be past; None when none does within ten years.
     """
     times = [
         state.read_at + state.seconds_left

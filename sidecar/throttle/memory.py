@@ -60,7 +60,7 @@ class VolumeState:
     def seconds_left(self) -> float | None:
         """How long after its reading it violates at the published fill rate.
 
-        0.0 when it violates already; None when it does not fill or no rate is known.
+        0.0 when it violates already; None when that is not within ten years, or no rate is known.
         """
         return self._seconds_left(self.fill.bytes_per_second)
 

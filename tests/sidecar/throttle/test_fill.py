@@ -196,12 +196,13 @@ def test_even_filling_is_reported_exactly(rate: int, steps: list[float]) -> None
         (1, None, None),
         (1, 0.0, None),
         (1, -3.0, None),
-        (LONG_MAX, 1_000_000.0, LONGEST_S),
+        (LONG_MAX, 1_000_000.0, None),
+        (LONGEST_S, 1.0, LONGEST_S),
     ],
 )
 def test_seconds_to(headroom: float, rate: float | None, expected: float | None) -> None:
     """If nothing is left it is 0.0 at any rate; what does not fill, or is unknown, has no time.
 
-    292,000 years are given as ten, since Python has no dates after the year 9999.
+    The same goes for what fills in 292,000 years: Python has no dates after the year 9999.
     """
     assert expected == seconds_to(headroom, rate)
