@@ -217,7 +217,7 @@ def _move(topic: TopicSize, target: Target, targets: list[int] | None) -> Comman
         text = "Whether other brokers have room is not known: its replicas could not be read."
         return Command(what, (), text)
     if not targets:
-        text = "Too few other brokers have room for its replicas above the limit on each volume."
+        text = "Too few other brokers have room for all of it above the limit on each volume."
         return Command(what, (), text)
     listed = ",".join(map(str, targets))
     topics = shlex.quote(json.dumps({"version": 1, "topics": [{"topic": topic.topic}]}))
