@@ -163,8 +163,9 @@ def _of_reassignments(volume: Growing, target: Target) -> Iterator[Command]:
     yield Command(
         "Slow the reassignment that brings replicas to this broker",
         (write, f"{run} --execute --additional --throttle 1000000"),
-        "To 1 MB/s for each broker, or another number. When it is complete, the second line with "
-        "--verify alone in place of --execute and what follows takes the throttle away."
+        "To 1 MB/s for each broker, or another number. If it was cancelled in the last 3 minutes, "
+        "this begins it again. When it is complete, the second line with --verify alone in place "
+        "of --execute and what follows takes the throttle away."
         f"{part and f'{part} The others stay as fast.'}",
     )
     yield Command(
