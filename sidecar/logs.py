@@ -13,13 +13,13 @@ import logging
 import sys
 import time
 from logging.handlers import QueueHandler, QueueListener
-from queue import Full, Queue
+from queue import SimpleQueue
+from threading import Event
 from typing import Final, Literal, TextIO
 
 _log = logging.getLogger(__name__)
 
 _MOST_LINES: Final = 10_000
-_LOOK_S: Final = 0.01
 
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -73,18 +73,19 @@ class JsonFormatter(logging.Formatter):
 class _Queued(QueueHandler):
     """Hands each line to a thread that writes it, and never waits."""
 
-    queue: "Queue[logging.LogRecord]"
+    queue: "SimpleQueue[logging.LogRecord | Event]"
 
     def __init__(self, target: logging.Handler) -> None:
-        super().__init__(Queue(_MOST_LINES))
+        # Its put may be entered again by a garbage collection that logs; a Queue's would deadlock.
+        super().__init__(SimpleQueue())
         self.lost = 0
         _Writer(self, target).start()
 
     def enqueue(self, record: logging.LogRecord) -> None:
         """Adds a line, or counts it as lost."""
-        try:
-            self.queue.put_nowait(record)
-        except Full:
+        if self.queue.qsize() < _MOST_LINES:
+            self.queue.put(record)
+        else:
             self.lost += 1
 
 
@@ -96,15 +97,23 @@ class _Writer(QueueListener):
         self._queued = queued
         self._reported = 0
 
-    def handle(self, record: logging.LogRecord) -> None:
-        """Writes a line; when no other one waits, reports how many were lost."""
-        super().handle(record)
-        lost = self._queued.lost
-        if self._queued.queue.empty() and lost > self._reported:
-            _log.warning(
-                "%d log lines were lost: standard error was not read", lost - self._reported
-            )
-            self._reported = lost
+    def handle(self, record: logging.LogRecord | Event) -> None:
+        """Writes a line, or tells who flushes that all lines before are written.
+
+        When no other line waits, it reports how many were lost.
+        """
+        flushed = record if isinstance(record, Event) else None
+        if not isinstance(record, Event):
+            super().handle(record)
+        lost = self._queued.lost - self._reported
+        if lost and (flushed or self._queued.queue.empty()):
+            self._reported += lost
+            _log.warning("%d log lines were lost: standard error was not read", lost)
+            if flushed:
+                # After this line.
+                self._queued.queue.put(flushed)
+        elif flushed:
+            flushed.set()
 
 
 def set_up(
@@ -141,8 +150,9 @@ def flush(timeout_s: float) -> bool:
     """Waits for a thread that writes the lines; returns whether it has written all of them."""
     ends_at = time.monotonic() + timeout_s
     for handler in logging.getLogger().handlers:
-        while isinstance(handler, _Queued) and handler.queue.unfinished_tasks:
-            if time.monotonic() >= ends_at:
+        if isinstance(handler, _Queued):
+            written = Event()
+            handler.queue.put(written)
+            if not written.wait(max(0.0, ends_at - time.monotonic())):
                 return False
-            time.sleep(_LOOK_S)
     return True

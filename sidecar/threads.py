@@ -10,22 +10,18 @@ some milliseconds all the same.
 """
 
 import asyncio
+import errno
 import socket
 import threading
 import time
 from collections.abc import Callable, Coroutine, Hashable
 from concurrent.futures import Executor, Future
 from contextlib import suppress
-from contextvars import ContextVar
 from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-
-first_address: Final = ContextVar("first_address", default=0)
-"""The number of the address with which a lookup's result begins, modulo their number. A task sets
-it whose attempt with the one before it failed."""
 
 _LATE_NAME_S: Final = 30.0
 """How long the addresses of a name are used that came after their caller had given up; Java's
@@ -47,7 +43,7 @@ class OwnThreads(Executor):
         return await loop.run_in_executor(self, partial(fn, *args, **kwargs))
 
     def submit(self, fn: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_R]:
-        """See ``Executor``."""
+        """See ``Executor``; OSError if the process may have no more threads."""
         future: Future[_R] = Future()
         future.set_running_or_notify_cancel()
 
@@ -57,7 +53,11 @@ class OwnThreads(Executor):
             except BaseException as error:  # noqa: BLE001 - the caller of the future gets it
                 future.set_exception(error)
 
-        threading.Thread(target=run, name=self._name, daemon=True).start()
+        try:
+            threading.Thread(target=run, name=self._name, daemon=True).start()
+        except RuntimeError as error:
+            # Python's word for a pids limit, which callers do not expect.
+            raise OSError(errno.EAGAIN, str(error)) from error
         return future
 
 
@@ -88,9 +88,11 @@ class SharedCalls:
         if call is None or not self._is_good(call):
             call = self._calls[key] = self._threads.submit(_timed, partial(fn, *args, **kwargs))
         # Cancelling this wait does not cancel the call, because it runs already.
-        result, _ = await asyncio.wrap_future(call)
-        if self._calls.get(key) is call:
-            del self._calls[key]
+        try:
+            result, _ = await asyncio.wrap_future(call)
+        finally:
+            if call.done() and self._calls.get(key) is call:
+                del self._calls[key]
         return result  # type: ignore[no-any-return] # of calls of all types
 
     async def call_after(
@@ -126,9 +128,7 @@ class _Loop(asyncio.SelectorEventLoop):
     ) -> Any:  # noqa: ANN401 - as in asyncio
         key = (host, port, *sorted(options.items()))
         look_up = partial(socket.getaddrinfo, **options)
-        addresses = await self._lookups.call(key, look_up, host, port)
-        first = first_address.get() % len(addresses)
-        return addresses[first:] + addresses[:first]
+        return await self._lookups.call(key, look_up, host, port)
 
 
 def run_main(main: Coroutine[Any, Any, _R]) -> _R:

@@ -160,6 +160,7 @@ async def _endless(name: str, part: Task, stop: asyncio.Event) -> None:
 
 def _on_stop(number: signal.Signals, stop: asyncio.Event) -> None:
     if stop.is_set():
+        logs.flush(_LAST_LINE_S)
         os._exit(128 + number)
     stop.set()
     watchdog = threading.Timer(_STOP_S, _exit)

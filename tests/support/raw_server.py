@@ -12,10 +12,7 @@ Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]
 
 @asynccontextmanager
 async def raw_server(
-    handler: Handler,
-    ssl_context: ssl.SSLContext | None = None,
-    port: int = 0,
-    host: str = "127.0.0.1",
+    handler: Handler, ssl_context: ssl.SSLContext | None = None, port: int = 0
 ) -> AsyncIterator[HostPort]:
     """A server that does what the handler does, and drops its clients in the end."""
     tasks: set[asyncio.Task[None]] = set()
@@ -32,9 +29,9 @@ async def raw_server(
             writer.transport.abort()
             tasks.discard(task)
 
-    server = await asyncio.start_server(handle, host, port, ssl=ssl_context)
+    server = await asyncio.start_server(handle, "127.0.0.1", port, ssl=ssl_context)
     try:
-        yield HostPort(host, server.sockets[0].getsockname()[1])
+        yield HostPort("127.0.0.1", server.sockets[0].getsockname()[1])
     finally:
         server.close()
         for task in list(tasks):

@@ -4,19 +4,15 @@ Secrets change in the sidecar's files and at the brokers at different times. A b
 the new ones may still accept the former ones, so they are tried next. They stay in memory until the
 next change, and no former CA certificate is trusted.
 
-A name may have several addresses, one of which accepts connections and does nothing else. So after
-a failed attempt, the next one begins with the next address.
-
 Example: the file has a new password at 0 s, and the brokers at 60 s. A connection at 30 s is made
 with the former password, after the new one was refused; a connection at 90 s with the new one.
 """
 
 import asyncio
 import math
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, Self
 
@@ -24,7 +20,7 @@ from sidecar.kafka.client.connection import GuardedConnection, dial
 from sidecar.kafka.client.failures import EXPECTED_ERRORS, kind_of
 from sidecar.kafka.client.security import Security, load_security
 from sidecar.settings import HostPort, KafkaAdmin
-from sidecar.threads import OwnThreads, first_address
+from sidecar.threads import OwnThreads
 from sidecar.volumes import Failure, FailureKind
 
 Dial = Callable[[HostPort], Awaitable[GuardedConnection]]
@@ -50,7 +46,6 @@ class Dialler:
     clock: Callable[[], float]
     former: Security | None = None
     changed_at: float = -math.inf
-    _failures: Counter[HostPort] = field(default_factory=Counter, init=False)
 
     @classmethod
     def of(cls, admin: KafkaAdmin, clock: Callable[[], float]) -> Self:
@@ -116,11 +111,4 @@ class Dialler:
         )
 
     async def _with(self, security: Security, endpoint: HostPort) -> GuardedConnection:
-        first_address.set(self._failures[endpoint])
-        try:
-            return await dial(endpoint, security, self.client_id, self.clock)
-        except BaseException:
-            self._failures[endpoint] += 1
-            raise
-        finally:
-            first_address.set(0)
+        return await dial(endpoint, security, self.client_id, self.clock)

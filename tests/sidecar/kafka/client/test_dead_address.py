@@ -1,4 +1,4 @@
-"""A host name whose first address drops packets, or accepts connections and is silent."""
+"""A host name whose first address drops packets."""
 
 import asyncio
 import socket
@@ -10,11 +10,8 @@ import pytest_asyncio
 
 from sidecar.http import request
 from sidecar.kafka.client.connection import dial
-from sidecar.kafka.client.dialler import Dialler
 from sidecar.kafka.client.security import load_security
 from sidecar.settings import HostPort, KafkaAdmin
-from sidecar.threads import run_main
-from tests.sidecar.kafka.servers import PATIENCE_S, hang
 from tests.support.fake_broker import FakeCluster
 from tests.support.raw_server import raw_server
 
@@ -47,31 +44,6 @@ async def test_a_broker_is_reached_at_the_second_address() -> None:
         connection = await dial(endpoint, load_security(KafkaAdmin(), clock), "test", clock)
         assert connection.usable
         await connection.close()
-
-
-def test_a_broker_is_reached_at_the_address_after_a_silent_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """By the next attempt, and by each one after that."""
-    look_up = socket.getaddrinfo
-
-    def found(_: str, *args: Any, **options: Any) -> list[Any]:
-        return [each for ip in (DEAD, ALIVE) for each in look_up(ip, *args, **options)]
-
-    async def main() -> None:
-        clock = asyncio.get_running_loop().time
-        dialler = Dialler(load_security(KafkaAdmin(), clock), "test", clock)
-        async with FakeCluster().add(1, 1) as cluster:
-            endpoint = HostPort("kafka", cluster.brokers[0].port)
-            async with raw_server(hang, port=endpoint.port, host=DEAD):
-                monkeypatch.setattr(socket, "getaddrinfo", found)
-                with pytest.raises(TimeoutError):
-                    await asyncio.wait_for(dialler(endpoint), 0.2)
-                for _ in range(2):
-                    connection = await asyncio.wait_for(dialler(endpoint), PATIENCE_S)
-                    await connection.close()
-
-    run_main(main())
 
 
 @pytest.mark.usefixtures("_first_is_dead")

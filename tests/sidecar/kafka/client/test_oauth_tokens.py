@@ -269,5 +269,7 @@ async def test_a_token_file_whose_disk_hangs_has_one_thread(tmp_path: Path) -> N
             await asyncio.wait_for(TokenFile(file).token(), 0.01)
     assert threads + 1 == threading.active_count()
     login = asyncio.create_task(TokenFile(file).token())
+    # It has to wait for the read in flight, because the pipe has the token only once.
+    await asyncio.sleep(0)
     await asyncio.to_thread(file.write_text, "abc\n")
     assert "abc" == await login
