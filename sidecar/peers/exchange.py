@@ -194,10 +194,13 @@ class Peers:
                     self.peers = [
                         known.get(address) or Peer(address) for address in self.addresses.known
                     ]
-                wanted = self.peers if self.is_wanted() else []
-                requests.retain({peer.address: partial(self._follow, peer) for peer in wanted})
-                for peer in () if wanted else self.peers:
-                    peer.after = None
+                if self.is_wanted():
+                    followed = {peer.address: partial(self._follow, peer) for peer in self.peers}
+                    requests.retain(followed)
+                else:
+                    requests.retain({})
+                    for peer in self.peers:
+                        peer.after = None
                 await asyncio.sleep(_LOOK_S)
         finally:
             await requests.end()
