@@ -15,6 +15,7 @@ look at 3 s reads both, and new connections use them.
 import asyncio
 import logging
 import os
+import stat
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -51,7 +52,9 @@ def _stamp(file: Path) -> object:
         status = file.stat()
         # A change of owner or mode counts too, because the file may be readable now.
         times = (status.st_mtime_ns, status.st_ctime_ns)
-        return os.path.realpath(file), status.st_dev, status.st_ino, status.st_size, *times
+        own = os.path.realpath(file), status.st_dev, status.st_ino, status.st_size, *times
+        in_folder = sorted(file.glob("*.crt")) if stat.S_ISDIR(status.st_mode) else ()
+        return own, *map(_stamp, in_folder)
     except OSError:
         return None
 

@@ -1,7 +1,13 @@
 """The settings, read from the environment, properties and TOML into checked values."""
 
 from sidecar.formats.addresses import HostPort
-from sidecar.settings.again import need_restart, read_again, secret_files, with_former
+from sidecar.settings.again import (
+    ca_certificates,
+    need_restart,
+    read_again,
+    secret_files,
+    with_former,
+)
 from sidecar.settings.convert import token_path
 from sidecar.settings.keys import SettingRow
 from sidecar.settings.loader import (
@@ -21,6 +27,7 @@ __all__ = [
     "PemFiles",
     "SettingRow",
     "Settings",
+    "ca_certificates",
     "describe",
     "examine",
     "load",

@@ -8,6 +8,7 @@ Example: the file in ``kafka_admin.sasl_password_file`` has a new password: ``re
 the same settings with that password, and ``with_former`` adds the one before.
 """
 
+import errno
 import ssl
 from collections.abc import Callable
 from dataclasses import replace
@@ -90,14 +91,16 @@ def read_again(settings: Settings, load: Callable[[], Settings] | None = None) -
     if load is not None and admin.settings_files:
         admin = _with_secrets(admin, load())
         settings = settings.model_copy(update={"kafka_admin": admin})
-    locations = (
+    trusted, keystore, key = locations = (
         admin.ssl_truststore_location,
         admin.ssl_keystore_location,
         admin.ssl_keystore_key_location,
     )
     update: dict[str, object] = {}
     if locations != (None, None, None):
-        update["files"] = PemFiles(*map(_contents, locations))
+        update["files"] = PemFiles(
+            _contents(trusted, ca_certificates), _contents(keystore), _contents(key)
+        )
     if admin.sasl_password_file is not None:
         try:
             update["sasl_password"] = SecretStr(read_password(str(admin.sasl_password_file)))
@@ -117,9 +120,24 @@ def _with_secrets(admin: KafkaAdmin, loaded: Settings) -> KafkaAdmin:
     return admin.model_copy(update={name: getattr(new, name) for name in _FROM_SETTINGS})
 
 
-def _contents(file: Path | None) -> bytes | None:
+def ca_certificates(place: Path) -> bytes:
+    """Return the content of a file, or that of all files ``*.crt`` in a folder.
+
+    Strimzi keeps the certificates of a replaced CA as ``ca-DATE.crt`` beside ``ca.crt``.
+
+    Raises:
+        OSError: a file can't be read, or the folder has no such file.
+    """
+    if not place.is_dir():
+        return place.read_bytes()
+    if not (files := sorted(place.glob("*.crt"))):
+        raise FileNotFoundError(errno.ENOENT, "the folder has no file *.crt", str(place))
+    return b"\n".join(file.read_bytes() for file in files)
+
+
+def _contents(file: Path | None, read: Callable[[Path], bytes] = Path.read_bytes) -> bytes | None:
     try:
-        return None if file is None else file.read_bytes()
+        return None if file is None else read(file)
     except OSError:
         # Whoever loads the certificates says why.
         return None

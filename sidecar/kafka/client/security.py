@@ -21,7 +21,7 @@ from sidecar.errors import SettingsError
 from sidecar.kafka.client.failures import Names
 from sidecar.kafka.client.java_stores import with_pem
 from sidecar.kafka.client.oauth_tokens import ClientCredentials, SharedTokens, TokenFile
-from sidecar.settings import KafkaAdmin, PemFiles, token_path
+from sidecar.settings import KafkaAdmin, PemFiles, ca_certificates, token_path
 from sidecar.tls import reason_of, why_no_ca
 
 if TYPE_CHECKING:
@@ -159,15 +159,17 @@ def _trust(admin: KafkaAdmin, *, besides_system: bool) -> ssl.SSLContext:
     context = (
         ssl.create_default_context() if besides_system else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     )
-    read = admin.files or _NOTHING_READ
+    location, content = admin.ssl_truststore_location, (admin.files or _NOTHING_READ).truststore
     try:
+        if location is not None and content is None:
+            content = ca_certificates(location)
         with ExitStack() as files:
             context.load_verify_locations(
-                cafile=_path(admin.ssl_truststore_location, read.truststore, files),
+                cafile=_path(location, content, files),
                 cadata=admin.ssl_truststore_certificates,
             )
     except (OSError, ValueError) as error:
-        shown = _shown(admin.ssl_truststore_location, "CA certificate")
+        shown = _shown(location, "CA certificate")
         raise SettingsError((f"{shown} can't be used: {why_no_ca(error)}",)) from error
     return context
 

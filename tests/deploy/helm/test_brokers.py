@@ -292,10 +292,10 @@ class TestStrimzi:
             if "secret" in named(pod["volumes"], each["name"])
         }
         where = {
-            key.removeprefix("SIDECAR_KAFKA_ADMIN_"): (secrets[folder], file)
+            key.removeprefix("SIDECAR_KAFKA_ADMIN_"): (secrets[folder], value[len(folder) + 1 :])
             for key, value in settings_of(found).items()
-            for folder, _, file in [value.rpartition("/")]
-            if folder in secrets
+            for folder in secrets
+            if value == folder or value.startswith(f"{folder}/")
         }
         name = user["metadata"]["name"]
         of_user = {
@@ -305,7 +305,7 @@ class TestStrimzi:
             },
             "scram-sha-512": {"SASL_PASSWORD_FILE": (name, "password")},
         }
-        trusted = {"SSL_TRUSTSTORE_LOCATION": ("my-cluster-cluster-ca-cert", "ca.crt")}
+        trusted = {"SSL_TRUSTSTORE_LOCATION": ("my-cluster-cluster-ca-cert", "")}
         assert trusted | of_user[authentication] == where
         if authentication == "scram-sha-512":
             assert name == settings_of(found)["SIDECAR_KAFKA_ADMIN_SASL_USERNAME"]

@@ -117,6 +117,9 @@ EFFECTS: Mapping[str, Effect] = {
         "other", "KafkaUser", "metadata labels strimzi.io/cluster", "other", STRIMZI
     ),
     "strimzi.user": Effect("reader", "KafkaUser", "metadata name", "reader", STRIMZI),
+    "strimzi.secret": Effect(
+        "kafka-reader", "Deployment", f"{POD} volumes 2 secret secretName", "kafka-reader", STRIMZI
+    ),
     "strimzi.createUser": Effect(False, "KafkaUser", "kind", None, STRIMZI),
     "strimzi.authentication": setting(
         "scram-sha-512", "KAFKA_ADMIN_SASL_MECHANISM", "SCRAM-SHA-512", STRIMZI
@@ -480,6 +483,9 @@ CONTRADICTIONS: Mapping[str, Values] = {
     ),
     "enforcement is client-quotas, but Strimzi's User Operator": given(
         "enforcement", "client-quotas", STRIMZI
+    ),
+    "settings.SIDECAR_QUOTA_SOURCE sets quotas, but Strimzi's operators": given(
+        "settings.SIDECAR_QUOTA_SOURCE", "my.module:source", STRIMZI
     ),
     "throttle.scope is volume with client quotas, which need the request log": merged(
         given("enforcement", "client-quotas"), given("throttle.scope", "volume")

@@ -117,6 +117,18 @@ def scene(
     return Scene(tmp_path)
 
 
+def test_a_changed_file_in_a_folder_changes_its_stamp(tmp_path: Path) -> None:
+    """A CA certificate is replaced, or another one appears. Other files do not count."""
+    (tmp_path / "ca.crt").write_bytes(b"a")
+    stamps = [stamps_of([tmp_path])]
+    (tmp_path / "ca.crt").write_bytes(b"other")
+    stamps.append(stamps_of([tmp_path]))
+    (tmp_path / "ca-2.crt").write_bytes(b"b")
+    stamps.append(stamps_of([tmp_path]))
+    assert stamps[0] != stamps[1] != stamps[2]
+    assert stamps[2] == stamps_of([tmp_path])
+
+
 async def test_files_that_do_not_change_are_not_read(
     scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:

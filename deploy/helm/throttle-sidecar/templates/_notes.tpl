@@ -19,8 +19,10 @@
 
 {{ include "throttle-sidecar.kafkaPatch" $ | indent 6 }}
 
-   Its lists (volumes, volumeMounts, env) replace those of your resource. If the resource has such lists,
-   or a node pool has a template of its own, add the items there by hand.
+   Its lists (volumes, volumeMounts, env, imagePullSecrets) and its reporters replace those of your resource.
+   If the resource has such lists or reporters, or a node pool has a template of its own, add the items there
+   by hand. If it has quotas of type kafka, Strimzi removes the default user quotas: first give each KafkaUser
+   quotas of its own.
 {{- if eq $.Values.callback.jar "configMap" }}
 
    The brokers mount the jar from a ConfigMap, which must be there first:

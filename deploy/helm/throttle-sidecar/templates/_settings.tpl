@@ -7,16 +7,18 @@
 {{- with .Values.strimzi -}}
 {{- if .cluster -}}
 {{- $user := .user | default (include "throttle-sidecar.fullname" $) -}}
+{{- $secret := .secret | default $user -}}
 bootstrap: {{ $bootstrap | default (printf "%s-kafka-bootstrap:9093" .cluster) | quote }}
 tls: true
-caSecret: {name: {{ .cluster }}-cluster-ca-cert, key: ca.crt}
+{{- /* The whole folder: a CA that Strimzi replaced stays in it until brokers have new certificates. */}}
+caSecret: {name: {{ .cluster }}-cluster-ca-cert, key: ""}
 user: {{ $user | quote }}
 {{- if eq .authentication "tls" }}
-clientSecret: {name: {{ $user | quote }}, certificate: user.crt, key: user.key}
+clientSecret: {name: {{ $secret | quote }}, certificate: user.crt, key: user.key}
 sasl: {mechanism: "", secret: {name: ""}}
 {{- else }}
 clientSecret: {name: ""}
-sasl: {mechanism: SCRAM-SHA-512, username: {{ $user | quote }}, secret: {name: {{ $user | quote }}, key: password}}
+sasl: {mechanism: SCRAM-SHA-512, username: {{ $user | quote }}, secret: {name: {{ $secret | quote }}, key: password}}
 {{- end }}
 {{- else -}}
 bootstrap: {{ $bootstrap | quote }}
@@ -40,7 +42,7 @@ SIDECAR_KAFKA_ADMIN_SECURITY_PROTOCOL: {{ if $kafka.sasl.mechanism }}SASL_{{ end
 {{- end }}
 {{- with $kafka.caSecret }}
 {{- if .name }}
-SIDECAR_KAFKA_ADMIN_SSL_TRUSTSTORE_LOCATION: {{ $files }}/ca/{{ .key }}
+SIDECAR_KAFKA_ADMIN_SSL_TRUSTSTORE_LOCATION: {{ $files }}/ca{{ with .key }}/{{ . }}{{ end }}
 {{- end }}
 {{- end }}
 {{- with $kafka.clientSecret }}

@@ -77,6 +77,18 @@ async def test_addresses_that_fail_alike_share_a_message(clock: Clock, ca: trust
     assert 1 == why.count(TRUSTED)
 
 
+async def test_a_folder_of_ca_certificates(tmp_path: Path, clock: Clock, ca: trustme.CA) -> None:
+    """Strimzi keeps a CA that it replaced as ca-DATE.crt, and brokers still have its signature."""
+    async with FakeCluster(ssl_context=server_context(ca)).add(1) as cluster:
+        (tmp_path / "ca.p12").write_bytes(b"not read")
+        with pytest.raises(SettingsError, match=r"can't be used: the folder has no file \*\.crt"):
+            await poll(cluster, clock, ssl_truststore_location=tmp_path)
+        (tmp_path / "ca.crt").write_text(pem(trustme.CA()))
+        failed(await poll(cluster, clock, ssl_truststore_location=tmp_path), FailureKind.TLS)
+        (tmp_path / "ca-2026-11-30T00-00-00Z.crt").write_text(pem(ca))
+        succeeded(await poll(cluster, clock, ssl_truststore_location=tmp_path))
+
+
 async def test_a_certificate_for_another_name(clock: Clock, ca: trustme.CA) -> None:
     """The sidecar refuses it, unless the settings turn off the verification of names.
 
