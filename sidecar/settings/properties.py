@@ -101,7 +101,14 @@ def _pairs(
 def _name_with_comma(value: str) -> str | None:
     """Return the first name that looks like several; the name of a certificate has commas too."""
     names = (name.strip() for name in value.split(";"))
-    return next((each for each in names if "," in each and "=" not in each), None)
+    return next(
+        (
+            each
+            for each in names
+            if re.search(r",\s*User:", each) or ("," in each and "=" not in each)
+        ),
+        None,
+    )
 
 
 def _in_our_spelling(key: str, entry: Entry) -> tuple[str, Entry]:

@@ -24,6 +24,9 @@ import throttlesidecar.support.Sanitized;
 /** Reads a broker's properties as the types that {@link Settings} needs. */
 final class RawSettings {
     private static final String USER = "User:";
+    /** A name in which a comma separates principals, or whose type has another case. */
+    private static final Pattern NO_NAME =
+            Pattern.compile(",\\s*User:|^User:", Pattern.CASE_INSENSITIVE);
     private static final long DAY_MS = 86_400_000L;
 
     private final Map<String, ?> configs;
@@ -165,9 +168,10 @@ final class RawSettings {
             // Names may contain commas, as those of certificates do.
             for (String name : list(key, ";")) {
                 String user = withoutType(name);
-                if (user.isEmpty()) {
+                if (user.isEmpty() || NO_NAME.matcher(user).find()) {
                     throw new ConfigException(
-                            key, text(key), "must be names such as User:ann;User:CN=broker,O=x");
+                            key, text(key),
+                            "must be names such as User:ann;User:CN=broker,O=x, separated by ;");
                 }
                 users.add(Sanitized.of(user));
             }

@@ -67,6 +67,8 @@ class SettingsTest {
         "leak.ratio, 1.1", "leak.ratio, -0.1", "leak.ratio, NaN", "leak.bytes.per.second, -1",
         "leak.bytes.per.second, Infinity", "leak.bytes.per.second, much", "ramp.ms, -1",
         "fallback, 2", "fallback, half", "excluded.principals, User:", "produce, 0", "fetch, -1",
+        "excluded.principals, 'User:a,User:b'", "excluded.principals, 'User:CN=a,O=x, User:CN=b'",
+        "excluded.principals, user:a",
         "request, x", "excluded.clients, User:kafka", "excluded.clients, |a", "excluded.clients, a|",
     })
     void anInvalidValueIsRefusedByItsName(String key, String value) {
