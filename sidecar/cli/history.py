@@ -68,7 +68,7 @@ def command() -> None:
     epilog="""\b
 Examples:
   throttle-sidecar history import --prometheus kubelet.json --out history \\
-      --match 'persistentvolumeclaim=(?P<dir>data-\\d+)-my-cluster-kafka-(?P<broker>\\d+)' \\
+      --match 'persistentvolumeclaim=(?P<dir>data-\\d+)-my-cluster-[a-z0-9-]+-(?P<broker>\\d+)' \\
       --log-dir '/var/lib/kafka/{dir}/kafka-log{broker}'
   throttle-sidecar history import --prometheus node.json --out history \\
       --match 'instance=kafka-(?P<broker>\\d+):9100' --match 'mountpoint=/data/.*' \\

@@ -187,7 +187,7 @@ def _write(out: Path, files: Mapping[str, bytes | bytearray], *, overwrite: bool
 def _left_out(combined: Combined) -> Iterator[str]:
     for series, count in combined.unmapped.most_common(_MOST_SHOWN):
         yield (
-            f"Left out, because it is no volume's total or available bytes: {series},"
+            f"Left out, because no --match fits, or it is not total or available bytes: {series},"
             f" {_count(count, 'value')}"
         )
     if len(combined.unmapped) > _MOST_SHOWN:

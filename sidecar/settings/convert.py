@@ -121,7 +121,7 @@ def _whole(raw: object) -> int:
 def _decimal(raw: object) -> float:
     number = float(raw) if isinstance(raw, str) and _DECIMAL.fullmatch(text(raw)) else raw
     if not isinstance(number, int | float) or isinstance(number, bool) or not abs(number) < _END:
-        raise ValueError(f"{shown(raw)} is not a number such as 0.05 or 50")
+        raise ValueError(f"{shown(raw)} is not a number such as 0.05")
     return float(number) or 0.0  # -0.0 is 0.0
 
 

@@ -36,6 +36,7 @@ _USUAL: Final = {
     "strimzifile": "file",
     "strimzidir": "dir",
     "strimzienv": "env",
+    "strimzisecrets": "secrets",
 }
 
 
@@ -71,17 +72,21 @@ class Providers:
         kind = self._kinds.get(name)
         if kind in {"secrets", "configmaps"}:
             resource = path.rpartition("/")[2] or "NAME"
+            is_pattern = "*" in key
+            instead = f"/mnt/{resource}" if is_pattern else f"${{dir:/mnt/{resource}:{key}}}"
+            of_truststore = " to ssl.truststore.location" if is_pattern else ""
             raise ValueError(
                 f"{found[0]} would need access to Kubernetes, which the sidecar does not have;"
-                f" mount {resource} into its container, and write ${{dir:/mnt/{resource}:{key}}}"
+                f" mount {resource} into its container, and write {instead}{of_truststore}"
             )
         if kind == "env":
             if (value := self._environ.get(key)) is None:
                 raise ValueError(f"{found[0]}: the variable {key} is not set")
             return value.removesuffix("\n").removesuffix("\r")
         if not kind:
-            known = ", ".join(dict.fromkeys(_USUAL.values()))
-            raise ValueError(f"{found[0]} has an unknown config provider; these are known: {known}")
+            raise ValueError(
+                f"{found[0]} has an unknown config provider; these are known: file, dir, env"
+            )
         if not Path(path).is_absolute():
             raise ValueError(f"{found[0]} must name an absolute path and a key")
         file = Path(path) / key if kind == "dir" else Path(path)

@@ -61,7 +61,7 @@ def test_prometheus_becomes_a_history(kubelet: Path, tmp_path: Path) -> None:
         0,
         "72 readings of 3 volumes of 3 brokers from 2026-01-05 08:00:00 to 2026-01-05 09:55:00 UTC:"
         f" 2 files in {out}\n",
-        "Left out, because it is no volume's total or available bytes:"
+        "Left out, because no --match fits, or it is not total or available bytes:"
         ' kubelet_volume_stats_capacity_bytes{file="kubelet.json", persistentvolumeclaim="web-0"},'
         " 1 value\n",
     ) == (result.exit_code, result.stdout, result.stderr)

@@ -73,6 +73,10 @@ def test_text_without_references_stays_as_it_is() -> None:
             "${secrets:kafka/login:password}",
             "mount login into its container, and write ${dir:/mnt/login:password}",
         ),
+        (
+            "${strimzisecrets:kafka/my-cluster-cluster-ca-cert:*.crt}",
+            "and write /mnt/my-cluster-cluster-ca-cert to ssl.truststore.location",
+        ),
         ("${configmaps:kafka/login:user}", "write ${dir:/mnt/login:user}"),
         ("${env:MISSING}", "the variable MISSING is not set"),
         ("${file:login.properties:user}", "must name an absolute path and a key"),
