@@ -163,8 +163,12 @@ class Folder:
                         yield _File(match["hour"], Path(entry.path), entry.stat().st_size)
 
 
-def hours(folder: Path) -> Iterator[list[Path]]:
+def hours(folder: Path, since_s: float = 0.0) -> Iterator[list[Path]]:
     """Return the files of each hour, the oldest first, without those being compressed now.
+
+    Args:
+        folder: the folder of the histories.
+        since_s: earlier hours are left out, in epoch seconds.
 
     Raises:
         OSError: the folder can't be read.
@@ -175,7 +179,8 @@ def hours(folder: Path) -> Iterator[list[Path]]:
         if match is not None and path.suffix != ".tmp":
             found.setdefault(match["hour"], []).append(path)
     for hour in sorted(found):
-        yield found[hour]
+        if hour >= _hour(since_s):
+            yield found[hour]
 
 
 def file_name(origin: str, at_s: float) -> str:

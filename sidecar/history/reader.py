@@ -6,7 +6,8 @@ brokers of the cluster. If no line has a broker for the validity duration, the b
 removed.
 
 Lines with the same time and origin are one observation, so that other programs can write a line for
-each volume.
+each volume. Clusters have brokers with the same ids, so a folder with lines of two clusters is
+refused.
 
 Example: kafka-0 and kafka-1 each wrote 60 lines in an hour. The reader returns 120 observations,
 sorted by time.
@@ -14,12 +15,12 @@ sorted by time.
 
 import gzip
 import zlib
-from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from sidecar.errors import SidecarError
 from sidecar.history.folder import hours
@@ -36,7 +37,7 @@ class HistoryReader:
     Attributes:
         folder: the folder of the histories.
         validity_s: how long a broker counts after its last line, in seconds.
-        latest_hours: how many of the last hours to read; None for all.
+        since_s: earlier observations are not read, in epoch seconds.
         damaged_lines: how many lines could not be read so far, because a crash cut them or because
             they have another form.
         first_damage: file, line and field of the first of them, and what is wrong; "" before one.
@@ -44,22 +45,24 @@ class HistoryReader:
 
     folder: Path
     validity_s: float
-    latest_hours: int | None = None
+    since_s: float = 0.0
     damaged_lines: int = 0
     first_damage: str = ""
     _last_seen: dict[int, float] = field(default_factory=dict)
+    _cluster: tuple[str, str] | None = None
 
     def observations(self) -> Iterator[Observation]:
         """Yield all observations, sorted by time.
 
         Raises:
-            SidecarError: the folder or a file can't be read.
+            SidecarError: the folder or a file can't be read, or it has lines of two clusters.
         """
         try:
-            for paths in deque(hours(self.folder), self.latest_hours):
+            for paths in hours(self.folder, self.since_s):
                 lines: dict[tuple[float, str], list[VolumeLine]] = {}
                 for at, line in self._lines(paths):
-                    lines.setdefault((at, line.origin), []).append(line)
+                    if at >= self.since_s:
+                        lines.setdefault((at, line.origin), []).append(line)
                 for (at, _), same in sorted(lines.items(), key=itemgetter(0)):
                     yield self._observation(at, merged(same))
         except OSError as error:
@@ -67,22 +70,39 @@ class HistoryReader:
 
     def _lines(self, paths: Iterable[Path]) -> Iterator[tuple[float, VolumeLine]]:
         for path in paths:
-            with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            # The sidecar may have compressed the file since the folder was listed, or removed it.
+            with suppress(FileNotFoundError), _opened(path) as file:
                 number = 0
                 try:
                     for number, text in enumerate(file, 1):
                         if text.isspace():
                             continue
                         try:
-                            yield read_line(text)
+                            at, line = read_line(text)
                         except LineError as error:
                             self._skip(f"{path.name}, line {number}: {error}")
+                            continue
+                        self._check_cluster(line.cluster_id, path.name)
+                        yield at, line
                 except (EOFError, zlib.error, gzip.BadGzipFile):
                     self._skip(f"{path.name}, after line {number}: the file is cut off")
 
     def _skip(self, problem: str) -> None:
         self.damaged_lines += 1
         self.first_damage = self.first_damage or problem
+
+    def _check_cluster(self, cluster_id: str | None, name: str) -> None:
+        if cluster_id is None:
+            return
+        if self._cluster is None:
+            self._cluster = cluster_id, name
+        elif cluster_id != self._cluster[0]:
+            before = " (".join(self._cluster)
+            raise SidecarError(
+                f"the history in {self.folder} is of two clusters: {before}) and {cluster_id}"
+                f" ({name}). Their brokers have the same ids, so move the files of one cluster to"
+                " another folder"
+            )
 
     def _observation(self, at: float, line: VolumeLine) -> Observation:
         brokers = dict.fromkeys(line.brokers)
@@ -105,3 +125,12 @@ class HistoryReader:
         }
         members = Membership(None, dict.fromkeys(self._last_seen, ""))
         return Observation(at, line.origin, members, answers)
+
+
+def _opened(path: Path) -> BinaryIO | gzip.GzipFile:
+    if path.suffix != ".gz":
+        try:
+            return path.open("rb")
+        except FileNotFoundError:
+            path = path.with_name(f"{path.name}.gz")
+    return gzip.open(path)

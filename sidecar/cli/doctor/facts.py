@@ -187,6 +187,7 @@ class Facts:
         topics: None if the user may describe all topics of a broker; otherwise why not.
         volumes: the volumes that were read.
         partitions: (broker, log dir) -> its partitions, for the broker with the least room.
+        history: why the volume history could not be read; None if it was, or there is none.
         quotas: the produce quotas, and the originals that the cluster keeps.
         relief: how room is to be made; None if it is not.
         budgets: the storage budgets; None without a file.
@@ -220,6 +221,7 @@ class Facts:
     topics: NotKnown | None = None
     volumes: tuple[Volume, ...] = ()
     partitions: Mapping[tuple[int, str], int] | NotKnown = NotKnown("no broker was asked")
+    history: NotKnown | None = None
     quotas: Found | NotKnown = NotKnown("no broker was asked")
     relief: Relief | None = None
     budgets: tuple[Budget, ...] | None = None

@@ -27,6 +27,8 @@ from sidecar.cli.doctor.facts import (
     Relief,
     Volume,
 )
+from sidecar.cli.doctor.history_rates import DEADLINE_S as HISTORY_DEADLINE_S
+from sidecar.cli.doctor.history_rates import history_rates
 from sidecar.cli.doctor.quota_findings import DEFAULT_WINDOWS
 from sidecar.cli.doctor.room_findings import METADATA, REPORTERS, RESERVE
 from sidecar.cli.doctor.sidecars import ask_prometheus, ask_sidecars, volumes_of
@@ -37,8 +39,7 @@ from sidecar.client_quotas.aiven import aiven_quotas
 from sidecar.client_quotas.platform import KafkaQuotas
 from sidecar.clock import SteadyClock
 from sidecar.daemon.start_files import check_state_folder, read_start_files, token_of
-from sidecar.errors import SettingsError, SidecarError
-from sidecar.history.reader import HistoryReader
+from sidecar.errors import SettingsError
 from sidecar.kafka import KafkaVolumeSource
 from sidecar.kafka.broker_configs import Configs, describe_broker_configs
 from sidecar.kafka.cluster_rights import ClusterRights, cluster_rights
@@ -71,7 +72,6 @@ _CONFIGS: Final = (
     *DEFAULT_WINDOWS,
 )
 _NO_ALERT: Final = {"KAFKA-20746"}
-_HISTORY_HOURS: Final = 7 * 24
 
 T = TypeVar("T")
 
@@ -121,7 +121,8 @@ async def gather(loaded: Loaded, options: Options) -> Facts:
         sidecars = group.create_task(asyncio.to_thread(ask_sidecars, asked, token, time.time))
         alerts = group.create_task(asyncio.to_thread(_ask_prometheus, options.prometheus))
         relief = group.create_task(_relief(settings, admin))
-        history = group.create_task(asyncio.to_thread(_history_rates, settings))
+        until = time.monotonic() + HISTORY_DEADLINE_S
+        history = group.create_task(asyncio.to_thread(history_rates, settings, time.time(), until))
         own = group.create_task(asyncio.to_thread(_own_rates, options.sidecars))
     facts = replace(
         facts,
@@ -129,12 +130,13 @@ async def gather(loaded: Loaded, options: Options) -> Facts:
         alerts=alerts.result()[0],
         relief=relief.result(),
         metrics=metrics.result(),
+        history=recorded if isinstance(recorded := history.result(), NotKnown) else None,
     )
     first, last = polls.result()
     if isinstance(last, Failure):
         return replace(facts, cluster=NotKnown(last.message), rights=NotKnown("no broker answered"))
     rates = (
-        (history.result(), BY_HISTORY),
+        ({} if isinstance(recorded, NotKnown) else recorded, BY_HISTORY),
         (alerts.result()[1], BY_PROMETHEUS),
         (own.result(), "the sidecar, now"),
         (
@@ -425,31 +427,6 @@ def _rates_between(first: Observation, last: Observation) -> dict[Place, float]:
             place = volume.place
             if place in before and (seconds := reading.read_at - before[place][0]) > 0:
                 rates[place] = (before[place][1] - volume.available_bytes) / seconds
-    return rates
-
-
-def _history_rates(settings: Settings) -> dict[Place, float]:
-    """(broker, log dir) -> the highest fill rate over an interval in the volume history."""
-    folder = settings.history_dir
-    rates: dict[Place, float] = {}
-    if folder is None:
-        return rates
-    begun: dict[Place, tuple[float, int]] = {}
-    try:
-        reader = HistoryReader(folder, settings.validity_s, _HISTORY_HOURS)
-        for seen in reader.observations():
-            for reading in seen.answers.values():
-                for volume in reading.volumes if isinstance(reading, Reading) else ():
-                    place = volume.place
-                    at, available = begun.get(place, (seen.observed_at, volume.available_bytes))
-                    begun.setdefault(place, (at, available))
-                    if (seconds := seen.observed_at - at) >= settings.check_interval_s > 0:
-                        rate = (available - volume.available_bytes) / seconds
-                        rates[place] = max(rate, rates.get(place, rate))
-                        begun[place] = seen.observed_at, volume.available_bytes
-    except SidecarError:
-        # Without a history the other rates count.
-        return {}
     return rates
 
 

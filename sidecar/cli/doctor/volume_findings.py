@@ -46,6 +46,9 @@ def volumes(facts: Facts) -> Iterator[Finding]:
     if not full:
         yield _nearest(min(facts.volumes, key=_room))
     yield _interval(facts)
+    if facts.history is not None:
+        what = f"the fill rates of the last 7 days: {facts.history.why}"
+        yield Finding("history", "not known", what, "mend that, or use --prometheus")
 
 
 def _nearest(volume: Volume) -> Finding:

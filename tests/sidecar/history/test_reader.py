@@ -28,9 +28,11 @@ def seen(at: float, *brokers: int) -> Observation:
     )
 
 
-def write(folder: Path, origin: str, *observations: Observation) -> None:
+def write(
+    folder: Path, origin: str, *observations: Observation, cluster_id: str | None = None
+) -> None:
     for each in observations:
-        line = to_line(each, origin, each.observed_at)
+        line = to_line(each, origin, each.observed_at, cluster_id)
         Folder(folder, origin, 1 << 30).append(line, each.observed_at)
 
 
@@ -105,6 +107,37 @@ def test_a_packed_hour_that_is_cut_off_counts_as_damaged(tmp_path: Path) -> None
     assert HOUR_S + 3600 == list(reader.observations())[-1].observed_at
     assert 1 == reader.damaged_lines
     assert f"{plain.name}.gz, after line 0: the file is cut off" == reader.first_damage
+
+
+def test_an_hour_that_is_compressed_or_removed_meanwhile_stops_no_reader(tmp_path: Path) -> None:
+    """The sidecar goes on writing while 08 is read: 09 is then compressed, and 10 is gone."""
+    write(tmp_path, "a", *(seen(HOUR_S + 3600 * hour, 1) for hour in range(4)))
+    observations = HistoryReader(tmp_path, 300.0).observations()
+    assert HOUR_S == next(observations).observed_at
+    nine, ten = (tmp_path / f"volumes-a-20260105T{hour}.jsonl" for hour in ("09", "10"))
+    (tmp_path / f"{nine.name}.gz").write_bytes(gzip.compress(nine.read_bytes()))
+    nine.unlink()
+    ten.unlink()
+    assert [3600.0, 3 * 3600.0] == [each.observed_at - HOUR_S for each in observations]
+
+
+def test_only_what_was_observed_since_a_time_is_read(tmp_path: Path) -> None:
+    """Not the observations before it in the same hour, and not the files of earlier hours."""
+    write(tmp_path, "a", seen(HOUR_S - 1, 1), seen(HOUR_S + 1, 1), seen(HOUR_S + 2, 1))
+    (tmp_path / "volumes-a-20260105T07.jsonl").write_bytes(b"torn")
+    reader = HistoryReader(tmp_path, 300.0, since_s=HOUR_S + 2)
+    assert [HOUR_S + 2] == [each.observed_at for each in reader.observations()]
+    assert 0 == reader.damaged_lines
+
+
+def test_a_folder_of_two_clusters_is_refused(tmp_path: Path) -> None:
+    """Brokers of both have the same ids, so their volumes can't be told apart."""
+    write(tmp_path, "a", seen(HOUR_S, 1))
+    write(tmp_path, "b", seen(HOUR_S, 1), seen(HOUR_S + 60, 1), cluster_id="PROD")
+    assert 3 == len(list(HistoryReader(tmp_path, 300.0).observations()))
+    write(tmp_path, "c", seen(HOUR_S + 30, 1), cluster_id="TEST")
+    with pytest.raises(SidecarError, match=r"PROD .*TEST .*move the files of one cluster"):
+        list(HistoryReader(tmp_path, 300.0).observations())
 
 
 def test_a_folder_that_can_t_be_read(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from sidecar.cli import group
 from sidecar.cli.doctor.gather import _rates_between
 from sidecar.cli.doctor.sidecars import _RATES
+from sidecar.history.folder import Folder
 from sidecar.history.volume_line import to_line
 from sidecar.quotas.entities import Entity
 from sidecar.status.runbooks import names
@@ -133,11 +134,11 @@ def test_prometheus_and_the_history_have_the_highest_rate(
         f"{query}kafka_throttle_build_info": reply({"data": {"result": [{}]}}),
         f"{query}{series}": reply({"data": {"result": [known | {"value": [0, "7e6"]}]}}),
     }
-    lines = b"".join(
-        to_line(Observation(at, "me", None, {0: Reading(0, at, (_volume(at),))}), "me", at)
-        for at in (0.0, 60.0, 120.0)
-    )
-    (tmp_path / "volumes-me-19700101T00.jsonl").write_bytes(lines)
+    begin = time.time() - 3600
+    for at, used in ((begin, 0), (begin + 60, 0), (begin + 120, 540_000_000)):
+        volume = Volume(0, "/var/lib/kafka/data-0", 100 * GIB, 90 * GIB - used)
+        line = to_line(Observation(at, "me", None, {0: Reading(0, at, (volume,))}), "me", at)
+        Folder(tmp_path, "me", 1 << 30).append(line, at)
     result = doctor(
         cluster, canned, "--json", "--prometheus", other.url, SIDECAR_HISTORY_DIR=str(tmp_path)
     )
@@ -149,6 +150,10 @@ def test_prometheus_and_the_history_have_the_highest_rate(
     # Without the history, Prometheus has the highest one.
     found = rows(doctor(cluster, canned, "--json", "--prometheus", other.url))
     assert "7.0 MB/s by Prometheus" in found["interval"][0]["what"]
+    gone = str(tmp_path / "gone")
+    found = rows(doctor(cluster, canned, "--json", SIDECAR_HISTORY_DIR=gone))
+    assert "not known" == found["history"][0]["verdict"]
+    assert f"the history in {gone} can't be read" in found["history"][0]["what"]
 
 
 def test_the_rate_between_two_polls() -> None:
@@ -160,12 +165,6 @@ def test_the_rate_between_two_polls() -> None:
         return Observation(at, "poll", None, {0: Reading(0, at, volumes), 1: same})
 
     assert {(0, "/d"): 4.0} == _rates_between(seen(10.0, 0), seen(15.0, 20))
-
-
-def _volume(at: float) -> Volume:
-    """Fills by 9 MB/s in the second minute."""
-    used = 0 if at < 100 else 540_000_000
-    return Volume(0, "/var/lib/kafka/data-0", 100 * GIB, 90 * GIB - used)
 
 
 def test_a_server_that_is_no_sidecar(cluster: FakeCluster, canned: Canned) -> None:
