@@ -160,6 +160,26 @@ def test_a_removal_that_failed_is_tried_again() -> None:
     assert () == watch.step(today, {})
 
 
+def test_who_is_gone_loses_the_quota_that_a_failed_step_left() -> None:
+    """Bob keeps 400 %, because two steps to a smaller quota failed before he left."""
+    watch = Watch(0, 1.0)
+    ann, bob = Entity("ann"), Entity("bob")
+    today = {bob: {KEY: 400.0}}
+    watch.step({}, {bob: {KEY: 400.0}})
+    watch.step(today, {bob: {KEY: 200.0}})
+    watch.step(today, {bob: {KEY: 100.0}, ann: {KEY: 100.0}})
+    assert Change(bob, KEY, 400.0, None) in watch.step(today, {ann: {KEY: 100.0}})
+
+
+@pytest.mark.parametrize(("before", "expected"), [(2.0**63, 320.0), (500.0, 320.0), (320.0, 256.0)])
+def test_a_quota_above_the_capacity_falls_from_the_capacity(before: float, expected: float) -> None:
+    """More than all threads limits nobody, and thousands of steps would be in vain."""
+    watch = Watch(0, 0.2)
+    watch.capacity(400.0, 0)
+    (change,) = watch.step({Entity("ann"): {KEY: before}}, {Entity("ann"): {KEY: 100.0}})
+    assert (before, expected) == (change.before, change.after)
+
+
 @pytest.mark.parametrize("bob", [{KEY: 300.0}, {}, {"producer_byte_rate": 1e6}])
 def test_what_someone_else_has_set_is_left(bob: dict[str, float]) -> None:
     """Bob's quota was changed, or is removed already."""
