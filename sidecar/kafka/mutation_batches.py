@@ -1,8 +1,8 @@
 """Sends many mutations in several requests, and waits when a mutation quota is used up (KIP-599).
 
 Each request contains as many topics as fit into a batch. Throttled topics come first in the next
-request, after the wait that the answer states. Topics that were sent but not answered are not sent
-again, because the controller may have done them.
+request, after the wait that the answer states. Topics that were sent but not answered, within a
+minute at most, are not sent again, because the controller may have done them.
 
 Example: of a batch of 50, the controller does 12 and answers throttle_time_ms 1000. A second later,
 the next batch has the other 38 topics and 12 new ones.
@@ -35,6 +35,9 @@ BATCH_PARTITIONS = 2000
 SHORTEST_WAIT_S = 0.01
 """The wait if the quota rejected a topic and the answer states 0 ms. Kafka rounds waits to
 milliseconds."""
+ANSWER_S = 60.0
+"""How long an answer is waited for, and the controller's time-out: Kafka's default of requests that
+change the cluster. Later requests then still have time, and go to another address."""
 MOST_MOVES = 3
 """How often in a row brokers may answer that they are not the controller."""
 
@@ -123,11 +126,13 @@ class MutationBatcher(Generic[T]):
             Why no other request should follow; "" if one should.
         """
         batch = self._batch()
-        left_ms = int((self._deadline - self._now()) * 1000)
+        now = self._now()
+        deadline = min(self._deadline, now + ANSWER_S)
+        left_ms = int((deadline - now) * 1000)
         if left_ms <= 0:
             return "the time-out came first"
         request = self._mutation.request(list(batch.values()), left_ms)
-        answer = await controller.call(request, self._deadline)
+        answer = await controller.call(request, deadline)
         if isinstance(answer, Failure):
             return answer.message
         if isinstance(answer, Unanswered):

@@ -4,7 +4,8 @@ With KRaft, any broker forwards these requests to the controller. With ZooKeeper
 controller accepts them, and other brokers answer error 41, NOT_CONTROLLER. So the first address
 that can be reached is used, and ``find`` switches to the controller after that error.
 
-Example: the first of three addresses does not answer. After 5 s the second is tried.
+Example: the first of three addresses does not answer. After 5 s the second is tried. It answers,
+but not the first request. The second request goes to the first or the third address.
 """
 
 import asyncio
@@ -70,13 +71,16 @@ class Controller:
         connection = await self._connected(deadline)
         if isinstance(connection, Failure):
             return connection
-        address = f"{connection.host}:{connection.port}"
+        address = str(HostPort(connection.host, connection.port))
         names = self._dialler.security.names
         try:
             return await connection.call(request, deadline)
         except UnsupportedError as error:
             return to_failure(error, address, "", names)
         except EXPECTED_ERRORS as error:
+            # Another address comes next: this one may never answer.
+            servers = self._admin.bootstrap_servers
+            self._addresses = tuple(each for each in servers if str(each) != address)
             doing = f"waiting for {type(request).__name__}"
             return Unanswered(to_failure(error, address, doing, names))
 

@@ -35,12 +35,14 @@ class FakeController:
         bucket: None takes all.
         twists: number of a request, from 0 -> what happens instead.
         asked: when, and for which topics.
+        left: for how long the answer is waited for, seconds.
         moves: what ``find`` returns, in turn.
     """
 
     bucket: TokenBucket | None = None
     twists: dict[int, Callable[[Sequence[str]], Any]] = field(default_factory=dict)
     asked: list[tuple[float, list[str]]] = field(default_factory=list)
+    left: list[float] = field(default_factory=list)
     moves: list[Failure | None] = field(default_factory=list)
 
     async def call(self, request: Any, deadline: float) -> Any:
@@ -49,6 +51,7 @@ class FakeController:
         assert now < deadline
         number = len(self.asked)
         self.asked.append((now, request))
+        self.left.append(deadline - now)
         if number in self.twists:
             return self.twists[number](request)
         codes = {}
@@ -189,6 +192,13 @@ async def test_what_was_not_answered_is_not_sent_again() -> None:
     assert [Outcome.UNKNOWN] * 50 + [Outcome.DONE] * 10 == outcomes(results)
     assert LOST.message == results[0].message
     assert [50, 10] == [len(batch) for _, batch in controller.asked]
+
+
+async def test_one_request_does_not_use_up_the_time() -> None:
+    """Its answer is waited for a minute, of ten; and in the last minute until the time-out."""
+    controller = FakeController(twists={0: all_with(0, 570_000)})
+    await run(controller, names(60), 600.0)
+    assert [60.0, 30.0] == controller.left
 
 
 async def test_a_time_out_of_the_controller_is_unknown_too() -> None:

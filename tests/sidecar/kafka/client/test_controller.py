@@ -91,6 +91,22 @@ async def test_an_answer_that_does_not_come(nothing_left_open: None) -> None:
         assert 3 == broker.connected
 
 
+async def test_after_an_answer_that_did_not_come_another_address_is_asked(
+    nothing_left_open: None,
+) -> None:
+    """The broker that did not answer takes connections, but may not answer the next request."""
+    async with deletes() as cluster:
+        silent, other = cluster.brokers.values()
+        silent.twist = lambda _, request, frame: (
+            None if request.api_key == DELETE_TOPICS_KEY else frame
+        )
+        first = bootstrap(cluster)
+        async with Controller(admin(first, first._replace(port=other.port))) as client:
+            assert isinstance(await client.call(REQUEST, soon(0.2)), Unanswered)
+            assert not isinstance(await client.call(REQUEST, soon()), Failure | Unanswered)
+        assert [1, 1] == [asked(silent), asked(other)]
+
+
 async def test_a_broker_without_the_request(nothing_left_open: None) -> None:
     """The failure says what is needed; nothing was sent."""
     async with FakeCluster().add(1) as cluster, Controller(admin(bootstrap(cluster))) as client:
