@@ -4,12 +4,16 @@ Example: a file with the lines ``orders`` and ``bills 12`` names two topics, the
 partitions. Blank lines and lines that begin with # are ignored.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
+
+MOST_PARTITIONS: Final = 2**31 - 1
+"""The largest number in Kafka's protocol."""
 
 _R = TypeVar("_R")
 
@@ -63,7 +67,8 @@ def read_names(topics: tuple[str, ...], names_file: Path | None) -> list[NamedTo
 
 def _lines(names_file: Path) -> Iterator[NamedTopic]:
     try:
-        with click.open_file(str(names_file), encoding="utf-8") as file:
+        # Editors of Windows begin a file with a byte order mark.
+        with click.open_file(str(names_file), encoding="utf-8-sig") as file:
             text = file.read()
     except (OSError, UnicodeDecodeError) as error:
         raise click.UsageError(f"--from {names_file}: {error}") from error
@@ -73,10 +78,17 @@ def _lines(names_file: Path) -> Iterator[NamedTopic]:
             continue
         if len(words) == 1:
             yield NamedTopic(words[0])
-        elif len(words) == 2 and words[1].isascii() and words[1].isdigit() and int(words[1]) > 0:
-            yield NamedTopic(words[0], int(words[1]))
+        elif len(words) == 2 and (partitions := _partitions(words[1])):
+            yield NamedTopic(words[0], partitions)
         else:
             raise click.UsageError(
                 f"--from {names_file}: line {number} is not a topic, or a topic and a number of"
                 " partitions"
             )
+
+
+def _partitions(word: str) -> int | None:
+    """The number of partitions; None if it is none."""
+    if not re.fullmatch("[0-9]{1,10}", word) or not 0 < int(word) <= MOST_PARTITIONS:
+        return None
+    return int(word)

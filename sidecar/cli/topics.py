@@ -17,7 +17,7 @@ import click
 
 from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_admin
 from sidecar.cli.options import duration
-from sidecar.cli.topic_names import NamedTopic, names_options, read_names
+from sidecar.cli.topic_names import MOST_PARTITIONS, NamedTopic, names_options, read_names
 from sidecar.formats.gathered_options import gathered
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ Examples:
 )
 @click.option(
     "--partitions",
-    type=click.IntRange(1),
+    type=click.IntRange(1, MOST_PARTITIONS),
     help="Of each topic for which the file has no number; by default the brokers' num.partitions.",
 )
 @click.option(
@@ -167,7 +167,7 @@ Examples:
 )
 @click.option(
     "--partitions",
-    type=click.IntRange(1),
+    type=click.IntRange(1, MOST_PARTITIONS),
     help="How many each topic is to have in all, where the file has no number.",
 )
 @_validate
@@ -241,7 +241,9 @@ def _run(
                 on_result=on_result,
             )
             results.take(asyncio.run(request))
-    finally:
-        # The report is printed after Ctrl-C too, because earlier requests took effect.
+    except KeyboardInterrupt:
+        # Earlier requests took effect.
         results.print(as_json=options.as_json)
+        raise
+    results.print(as_json=options.as_json)
     context.exit(results.exit_code)

@@ -105,6 +105,11 @@ class TestNames:
         expected = [("first", 4), ("orders", 4), ("bills", 12)]
         assert expected == [(topic.name, topic.num_partitions) for topic in request.topics]
 
+    def test_a_file_may_begin_with_a_byte_order_mark(self, controller: FakeController) -> None:
+        """Editors of Windows write one, and it is no part of the first name."""
+        assert 0 == run(controller, "create", "--from", "-", stdin="\ufefforders\n").exit_code
+        assert ["orders"] == [topic.name for topic in controller.requests[0].topics]
+
     def test_standard_input_is_a_file_too(self, controller: FakeController) -> None:
         """Another program may write thousands of names, of which 50 are in a request."""
         names = "".join(f"t{number}\n" for number in range(2000))
@@ -121,6 +126,10 @@ class TestNames:
             (["create", "--from", "-"], "a 1 2\n", "line 1 is not a topic"),
             (["create", "--from", "-"], "b\na 0\n", "line 2 is not a topic"),
             (["create", "--from", "-"], "a x\n", "line 1 is not a topic"),
+            (["create", "--from", "-"], f"a {2**31}\n", "line 1 is not a topic"),
+            (["create", "--from", "-"], f"a {'9' * 5000}\n", "line 1 is not a topic"),
+            (["create", "a", "--partitions", str(2**31)], None, "--partitions"),
+            (["grow", "a", "--partitions", str(2**31)], None, "--partitions"),
             (["create", "--from", "/nowhere"], None, "No such file"),
             (["create", "a", "--topic-config", "x"], None, "must be KEY=VALUE"),
             (["create", "a", "--timeout", "10"], None, "--timeout"),
@@ -193,6 +202,10 @@ class TestThrottling:
         asked = [[topic.name for topic in request.topics] for request in controller.requests]
         assert [["a", "b"], ["b"], ["b"]] == asked
 
+    def test_a_time_out_of_weeks(self, controller: FakeController) -> None:
+        """It is longer than a request of Kafka's protocol can say."""
+        assert 0 == run(controller, "create", "a", "--timeout", "30d").exit_code
+
     def test_until_the_time_out(self, controller: FakeController) -> None:
         """A wait that ends after it is not begun."""
         controller.codes = {"b": [THROTTLED]}
@@ -263,6 +276,17 @@ class TestTelling:
             assert ["done"] * 50 + ["interrupted"] * 10 == outcomes
             return
         assert "50 of 60 topics created; 10 interrupted" == result.output.splitlines()[-1]
+
+    def test_what_can_t_be_used_is_reported_alone(
+        self, controller: FakeController, tmp_path: Path
+    ) -> None:
+        """Nothing was sent, so no topic is called interrupted."""
+        tls = tmp_path / "tls.properties"
+        tls.write_text(f"security.protocol=SSL\nssl.truststore.location={tmp_path}/none.pem\n")
+        result = run(controller, "create", "a", "--json", "--command-config", str(tls))
+        assert 2 == result.exit_code
+        assert "" == result.stdout
+        assert "none.pem" in result.stderr
 
     def test_nobody_to_ask_is_exit_code_2(self) -> None:
         """Nothing is called throttled or failed."""
