@@ -27,6 +27,7 @@ _GROUPS: Final = (
     "SIDECAR_STORAGE_PER_VOLUME_LIMIT_",
     "SIDECAR_STORAGE_PER_VOLUME_SOFT_LIMIT_",
     "SIDECAR_STORAGE_PER_VOLUME_STOP_",
+    "SIDECAR_STORAGE_RELEASE_MARGIN_",
 )
 """Of each only one can be set."""
 _VALIDITY: Final = "SIDECAR_THROTTLE_FACTOR_VALIDITY_DURATION"
@@ -57,7 +58,8 @@ Examples:
     multiple=True,
     metavar="KEY=VALUE",
     help="A setting by its name in the environment, in place of the current value. A limit"
-    " replaces a limit of the other type. May be repeated.",
+    " replaces a limit of the other type, and a release margin one of the other unit. May be"
+    " repeated.",
 )
 @click.option(
     "--plot",
@@ -68,8 +70,8 @@ Examples:
 @click.option(
     "--long-steps",
     is_flag=True,
-    help="Also accept readings that are usually further apart than the validity. Most of the time"
-    " is then without a valid reading, and is left out.",
+    help="Also accept readings that are usually further apart than twice the validity. Most of the"
+    " time is then without a valid reading, and is left out.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def command(
@@ -136,7 +138,7 @@ def _refuse_long_steps(coverage: "Coverage", validity_s: float) -> None:
     """Refuse a history that has no valid reading most of the time.
 
     Raises:
-        SidecarError: the usual step of a broker's readings is longer than the validity.
+        SidecarError: the usual step of a broker's readings exceeds twice the validity.
     """
     from sidecar.errors import SidecarError  # noqa: PLC0415
 

@@ -8,7 +8,8 @@ Example: a volume is at its limit of 10 bytes from 60 s to 180 s and is read eve
 result is one throttle, from 60 s to 180 s, by that volume, which had at least 8 bytes left.
 
 Durations leave out the times in which readings are missing, because nothing is known of them. If
-they are missing from 100 s to 150 s, the throttle of the example lasted for 70 s.
+they are missing from 100 s to 150 s, the throttle of the example lasted for 70 s. It is one
+throttle also if the fallback is 1.0, because the next reading still violates.
 """
 
 from bisect import bisect_right
@@ -156,6 +157,8 @@ class Replay:
             self._open = None
             return
         worst = min(decision.violations, key=lambda state: state.headroom_bytes, default=None)
+        if self._open is None and self._is_interrupted(now):
+            self._open = replace(self._episodes.pop(), ended_at=None)
         if self._open is None:
             self._open = Episode(
                 now, None, decision.factor, decision.source, decision.reason, worst
@@ -166,6 +169,11 @@ class Replay:
             factor=min(self._open.factor, decision.factor),
             worst=_worse(self._open.worst, worst),
         )
+
+    def _is_interrupted(self, now: float) -> bool:
+        """Whether nothing is known between the end of the last throttle and now."""
+        ended_at = self._episodes[-1].ended_at if self._episodes else None
+        return ended_at is not None and self._known_between(ended_at, now) <= 0.0
 
     def _known_between(self, begin: float, end: float) -> float:
         """Return the seconds between two moments in which no readings are missing."""

@@ -61,6 +61,14 @@ def test_another_limit_takes_the_place_of_the_one_in_force(history: Path) -> Non
     assert [] == throttles(replay(history, "--json", "--set", f"{LIMIT}_BYTES=9"))
 
 
+def test_a_release_margin_takes_the_place_of_one_of_the_other_unit(history: Path) -> None:
+    """So that a limit of the other type can be replayed."""
+    margin = "SIDECAR_STORAGE_RELEASE_MARGIN"
+    words = ("--json", "--set", f"{LIMIT}_RATIO=0.3", "--set", f"{margin}_RATIO=0.1")
+    (throttle,) = throttles(replay(history, *words, env=ENV | {f"{margin}_BYTES": "3"}))
+    assert 300.0 == throttle["seconds"]
+
+
 @pytest.mark.parametrize(
     ("option", "text"),
     [

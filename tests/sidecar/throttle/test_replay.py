@@ -80,6 +80,21 @@ def test_times_without_readings_are_no_part_of_a_duration() -> None:
     assert 130.0 == replay.known_s
 
 
+def test_a_throttle_lasts_over_a_missing_time_after_which_the_volume_still_violates() -> None:
+    """Two readings are a second further apart than the validity, which is no release."""
+    replay = Replay(FREE, [(160.0, 161.0), (300.0, 301.0)])
+    for at, available in ((0.0, 50), (60.0, 20), (161.0, 9), (200.0, 20), (301.0, 50)):
+        replay.see(whole(at, [reading(1, at, {"/d": available})]))
+    (episode,) = replay.episodes()
+    assert (60.0, 300.0, 239.0) == (
+        episode.began_at,
+        round(episode.ended_at or 0.0, 1),
+        episode.lasted_s,
+    )
+    assert episode.worst is not None
+    assert 9 == episode.worst.volume.available_bytes
+
+
 def test_a_fallback_for_want_of_readings_is_left_out() -> None:
     """The history has a gap, which the sidecar need not have had."""
     replay = Replay(RULES, [(100.0, 300.0)])
