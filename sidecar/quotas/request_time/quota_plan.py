@@ -18,13 +18,14 @@ from enum import StrEnum
 
 from sidecar.quotas.entities import DEFAULT, ClientQuotas, Default, Entity, QuotaKey
 from sidecar.quotas.request_time.fair_shares import (
+    SMALL_PERCENT,
     OverCapacity,
     Shares,
     ShareWarning,
+    SmallShare,
     Tenant,
     equal_share,
     fair_shares,
-    review,
 )
 
 Who = str | Default
@@ -90,8 +91,8 @@ class Plan:
         terms: the capacity and the reserve.
         tenants: the number of tenants.
         shares: request_percentage by name or for the default, in the order of the tenants.
-        warnings: the warnings about the shares themselves. Those about the current quotas come from
-            ``sidecar.quotas.request_time.plan_review``.
+        warnings: the warnings about the shares themselves. Those about their sum and the current
+            quotas come from ``sidecar.quotas.request_time.plan_review``.
     """
 
     terms: Terms
@@ -131,7 +132,7 @@ def equal_plan(terms: Terms, tenants: int) -> Plan:
     """
     share = equal_share(terms.capacity_percent - terms.reserve_percent, tenants)
     # The tenants have no names here, and a warning applies to each of them.
-    small = review({f"each of {tenants:,} tenants": share}, terms.capacity_percent)
+    small = _small(f"each of {tenants:,} tenants", share)
     internal = _internal(terms)
     shares: dict[Who, float] = {DEFAULT: share}
     shares.update(internal.percent)
@@ -147,16 +148,16 @@ def named_plan(terms: Terms, tenants: Collection[Tenant]) -> Plan:
     sharing = [tenant for tenant in tenants if tenant.name not in terms.internal]
     if not sharing:
         raise ValueError("there is no tenant to share the capacity")
-    fair = fair_shares(terms.capacity_percent, sharing, reserve_percent=terms.reserve_percent)
+    fair = _fair(terms.capacity_percent, sharing, terms.reserve_percent)
     internal = _internal(terms)
     shares: dict[Who, float] = {}
     shares.update(fair.percent)
     shares.update(internal.percent)
+    small: tuple[ShareWarning, ...] = ()
     if terms.default_percent is not None:
         shares[DEFAULT] = terms.default_percent
-    # The review warns about the sum, because it also counts quotas outside the plan.
-    warnings = [each for each in fair.warnings if not isinstance(each, OverCapacity)]
-    return Plan(terms, len(sharing), shares, (*warnings, *internal.warnings))
+        small = _small("each tenant without a name", terms.default_percent)
+    return Plan(terms, len(sharing), shares, (*fair.warnings, *small, *internal.warnings))
 
 
 def changes(
@@ -196,4 +197,17 @@ def by_entity(
 def _internal(terms: Terms) -> Shares:
     if not terms.internal:
         return Shares({}, ())
-    return fair_shares(terms.reserve_percent, [Tenant(name) for name in terms.internal])
+    return _fair(terms.reserve_percent, [Tenant(name) for name in terms.internal])
+
+
+def _fair(
+    capacity_percent: float, tenants: Sequence[Tenant], reserve_percent: float = 0.0
+) -> Shares:
+    fair = fair_shares(capacity_percent, tenants, reserve_percent=reserve_percent)
+    # The review warns about the sum, because it also counts quotas outside the plan.
+    warnings = tuple(each for each in fair.warnings if not isinstance(each, OverCapacity))
+    return Shares(fair.percent, warnings)
+
+
+def _small(who: str, share: float) -> tuple[ShareWarning, ...]:
+    return (SmallShare(who, share),) if share < SMALL_PERCENT else ()

@@ -64,9 +64,18 @@ def test_warnings_of_the_shares_are_the_plans() -> None:
     }
 
 
+def test_a_small_default_is_reported() -> None:
+    """As small shares of names are."""
+    plan = named_plan(Terms(400, default_percent=0.04), [Tenant("ann")])
+    assert (SmallShare("each tenant without a name", 0.04),) == plan.warnings
+
+
 def test_the_sum_of_a_plan_is_for_its_review() -> None:
     """Forty of the smallest shares are 4 % of 1; the review says so, with all other quotas."""
     plan = named_plan(Terms(1), [Tenant(f"tenant-{number}") for number in range(40)])
+    assert {SmallShare} == {type(each) for each in plan.warnings}
+    internal = tuple(f"user-{number}" for number in range(40))
+    plan = equal_plan(Terms(1, 0.99, internal), 3)
     assert {SmallShare} == {type(each) for each in plan.warnings}
 
 
