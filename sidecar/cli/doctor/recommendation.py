@@ -13,6 +13,7 @@ Example: 100 MB/s, an interval of 60 s and 8 h until somebody comes: 6 GB + 1 MB
 34.8 GB, so the limit is 35 GB, the stop line 17 GB and the soft limit 220 GB.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_UP, Context
@@ -62,8 +63,12 @@ def recommendation(facts: Facts) -> Recommendation | None:
     stop = min(limit / 2, ENOUGH_BYTES_PER_SECOND * reaction_s)
     settings: dict[str, str] = {}
 
-    def line(name: str, count: float, how: str, *, up: bool = True) -> str:
-        value = _rounded(count / volume.total_bytes if is_ratio else count, up=up)
+    whole = volume.total_bytes if is_ratio else 1
+
+    def line(name: str, count: float, how: str, least: float = math.inf) -> str:
+        value = two_digits(count / whole)
+        if value * whole < least:
+            value = _rounded_up(count / whole)
         key = f"SIDECAR_STORAGE_PER_VOLUME_{name}_MIN_AVAILABLE_{'RATIO' if is_ratio else 'BYTES'}"
         settings[key] = f"{value:g}" if is_ratio else f"{value:.0f}"
         return f"{key}={settings[key]}: {how}"
@@ -87,7 +92,7 @@ def recommendation(facts: Facts) -> Recommendation | None:
             f"half of the limit, or 1.25 GB/s x {reaction_s:.0f} s if that is less. It needs"
             f" {per_s} x {reaction_s:.0f} s = {size(until_acts)}, and the authorizer in brokers.",
             # Rounded down it might leave too little room.
-            up=two_digits(stop) < until_acts,
+            until_acts,
         ),
     ]
     # A limit in bytes is for the smallest volume too. A ratio of 1.0, rounded up, is no setting.
@@ -110,7 +115,5 @@ def recommendation(facts: Facts) -> Recommendation | None:
     return Recommendation(settings, tuple(lines))
 
 
-def _rounded(value: float, *, up: bool) -> float:
-    if not up:
-        return two_digits(value)
+def _rounded_up(value: float) -> float:
     return float(Context(prec=2, rounding=ROUND_UP).create_decimal(repr(value)))

@@ -45,6 +45,18 @@ def test_a_ratio_is_of_the_volume_that_needs_the_largest() -> None:
     assert found.lines[0].startswith("By the volume that fills fastest, broker 1 /data: 20.0 MB/s")
 
 
+@pytest.mark.parametrize("total", [1000 * GB, 3000 * GB, 7300 * GB])
+def test_a_stop_line_leaves_room_until_brokers_act(total: int) -> None:
+    """As a ratio too, where two digits can be less room than two digits in bytes."""
+    rules = Rules(MinAvailableRatio(0.1), 300.0)
+    for rate in range(50 * MB, 150 * MB, MB):
+        fills = replace(volume(0, rate=rate), total_bytes=total)
+        found = recommendation(replace(WHOLE, rules=rules, volumes=(fills,), away_s=60.0))
+        assert found is not None
+        stop = float(found.settings[f"{PREFIX}STOP_MIN_AVAILABLE_RATIO"])
+        assert stop * total >= rate * WHOLE.timing.reaction_s - 1
+
+
 @pytest.mark.parametrize("limit", [None, MinAvailableRatio(0.1)])
 def test_no_limit_is_recommended_that_a_volume_can_not_have(
     limit: MinAvailableRatio | None,
