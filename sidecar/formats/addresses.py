@@ -71,6 +71,8 @@ def check_url(text: str) -> str:
     """
     if not re.fullmatch(r"https?://[^\s/?#]+(?:[/?#]\S*)?", text):
         raise ValueError("is not an address that starts with http:// or https://")
+    if not text.isascii():
+        raise ValueError("has a character beyond ASCII, which is written like %C3%BC for ü")
     host = re.split(r"[/?#]", text.partition("://")[2])[0]
     has_port = re.search(r":[^\]]*$", host)
     # A password with one of these three looks like a port and a path. A path alone may have an @.

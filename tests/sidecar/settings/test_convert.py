@@ -255,6 +255,14 @@ def test_a_host_or_port_that_is_not_valid_is_refused(raw: str) -> None:
             read(raw)
 
 
+def test_a_url_beyond_ascii_is_refused() -> None:
+    """HTTP has no such URLs. It may be a secret, so it is not repeated."""
+    for read in (convert.url, convert.urls, convert.secret_url):
+        with pytest.raises(ValueError, match="written like %C3%BC for ü") as refusal:
+            read("http://b1/grün")
+        assert "grün" not in str(refusal.value)
+
+
 def test_a_long_value_is_cut() -> None:
     """A message stays one readable line."""
     assert 80 == len(convert.shown("x" * 1000))
