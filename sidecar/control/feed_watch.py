@@ -1,14 +1,16 @@
 """Reads which brokers the readers of this sidecar feed, while producers are throttled.
 
 The sidecar reads each of its readers once a minute. So N sidecars beside N brokers cost each broker
-one read. A broker that can't be read counts as feeding all brokers.
+one read. A broker that can't be read counts as feeding all brokers. Anybody can claim to be a
+broker, so only active brokers of the cluster are read.
 
 Example: broker 1 reads this sidecar. At most 5 s after a throttle began, its replicas are read,
 before any decision depends on them. When broker 1 is killed, the next read fails, and it counts as
-feeding all brokers.
+feeding all brokers. A sidecar for 1,000 brokers that answer in 0.1 s reads them in 13 s.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Final, NoReturn
@@ -17,13 +19,18 @@ from sidecar.control.board import Board
 from sidecar.volumes import Failure
 
 EVERY_S: Final = 60.0
-"""The longest time that a broker leads a new partition before its replicas are known."""
+"""The time from the end of a round to the next. With the round, it is the longest time that a
+broker leads a new partition before its replicas are known."""
+
+ROUND_S: Final = 60.0
+"""The longest time for a round. A broker that was not read by then counts as feeding all brokers.
+"""
 
 LOOK_S: Final = 5.0
 """Shorter than the time from the start of a throttle to the first smaller share."""
 
-MOST: Final = 10
-"""The most brokers that are read, since anybody can claim to be a broker."""
+AT_ONCE: Final = 8
+"""The most brokers that are read at once, since each answer grows with the broker's partitions."""
 
 FetchFed = Callable[[int], Awaitable[frozenset[int] | Failure]]
 """Reads the brokers that a broker, by id, feeds, within its own deadline."""
@@ -31,7 +38,7 @@ FetchFed = Callable[[int], Awaitable[frozenset[int] | Failure]]
 
 @dataclass(slots=True)
 class FeedWatch:
-    """Reads brokers one after another, and publishes on a board which brokers they feed."""
+    """Reads brokers, a few at once, and publishes on a board which brokers they feed."""
 
     board: Board
     fetch: FetchFed
@@ -45,11 +52,25 @@ class FeedWatch:
             if snapshot.leaks.throttled_at is None:
                 self._read_at = None
             elif self._read_at is None or now >= self._read_at + EVERY_S:
-                self._read_at = now
                 await self._read(now)
+                self._read_at = self.board.now()
 
     async def _read(self, now: float) -> None:
-        readers = [each.report.broker_id for each in self.board.readers.recent(now)[:MOST]]
-        found = {broker_id: await self.fetch(broker_id) for broker_id in readers}
-        feeds = {key: fed for key, fed in found.items() if not isinstance(fed, Failure)}
+        memory = self.board.snapshot.memory
+        readers = [each.report.broker_id for each in self.board.readers.recent(now)]
+        answering = {key for key, broker in memory.brokers.items() if broker.failure is None}
+        feeds: dict[int, frozenset[int]] = {}
+        limit = asyncio.Semaphore(AT_ONCE)
+
+        async def read(broker_id: int) -> None:
+            async with limit:
+                fed = await self.fetch(broker_id)
+            if not isinstance(fed, Failure):
+                feeds[broker_id] = fed
+
+        # Brokers that did not answer the last poll come last, so that they delay no other.
+        due = sorted(memory.active.keys() & readers, key=lambda each: (each not in answering, each))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ROUND_S):
+                await asyncio.gather(*map(read, due))
         self.board.update(lambda memory: replace(memory, feeds=feeds))
