@@ -1,7 +1,8 @@
-"""Answers to HTTP/1.0 clients, in one piece: HTTP/1.0 has no chunked encoding.
+"""Answers to HTTP/1.0 clients, with their length: HTTP/1.0 has no chunked encoding.
 
 uvicorn sends an answer without a Content-Length in chunks, whatever the version of the request.
-Such an answer is collected here and gets its length.
+Such an answer is collected here and gets its length. It is sent in its pieces, so that the answer
+is in progress until the client has read almost all of it.
 
 Example: nginx, which proxies with HTTP/1.0 by default, gets /metrics with a Content-Length.
 """
@@ -10,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 def whole_answers(app: ASGIApp) -> ASGIApp:
-    """Return the app with each answer in one piece."""
+    """Return the app with the length of each answer."""
 
     async def whole(scope: Scope, receive: Receive, send: Send) -> None:
         start: Message = {}
@@ -23,12 +24,14 @@ def whole_answers(app: ASGIApp) -> ASGIApp:
             pieces.append(message.get("body", b""))
             if message.get("more_body"):
                 return
-            body = b"".join(pieces)
             if len(pieces) > 1:
-                length = (b"content-length", str(len(body)).encode())
+                length = (b"content-length", str(sum(map(len, pieces))).encode())
                 start["headers"] = [*start["headers"], length]
             await send(start)
-            await send({"type": "http.response.body", "body": body})
+            last = len(pieces) - 1
+            for number, piece in enumerate(pieces):
+                more = number < last
+                await send({"type": "http.response.body", "body": piece, "more_body": more})
 
         await app(scope, receive, collect)
 

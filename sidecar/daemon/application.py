@@ -4,6 +4,7 @@ Example: ``build_app(services, polling)`` is the whole API; ``build_metrics_app(
 an address that only Prometheus and probes may reach.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -24,7 +25,7 @@ from sidecar.api.change_routes import add_changing
 from sidecar.api.changes import Changes
 from sidecar.api.docs_page import CONTENT_SECURITY_POLICY, docs_page
 from sidecar.api.documents import StatusDocument
-from sidecar.api.exposition import scrape
+from sidecar.api.exposition import AT_ONCE, scrape
 from sidecar.api.list_routes import add_lists
 from sidecar.api.long_poll_routes import add_long_polls
 from sidecar.api.observation_routes import add_observations
@@ -175,16 +176,20 @@ def _add_health(app: FastAPI, board: Board, polling: Polling) -> None:
 
 
 def _add_metrics(app: FastAPI, registry: CollectorRegistry) -> None:
+    limit = asyncio.Semaphore(AT_ONCE)
 
     @app.get(
         "/metrics",
         summary="The metrics, for Prometheus",
         response_class=Response,
-        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+        responses={
+            200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
+            **documented(503),
+        },
     )
     async def metrics(request: Request) -> Response:
         """Prometheus' text format, or OpenMetrics if accepted. A scrape costs no broker request."""
-        return scrape(registry, request)
+        return scrape(registry, request, limit)
 
 
 def _add_documentation(app: FastAPI) -> None:

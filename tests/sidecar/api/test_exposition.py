@@ -9,14 +9,16 @@ from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
+from starlette.types import Message
 
-from sidecar.api.exposition import exposition
+from sidecar.api.exposition import AT_ONCE, exposition
 from sidecar.control.metric_source import MetricSource
 from sidecar.metrics.board_collector import build_registry
 from sidecar.metrics.broker_metrics import broker_metrics
-from tests.sidecar.api.build import FakeSidecar
+from tests.sidecar.api.build import FakeSidecar, until
 from tests.sidecar.throttle.build import reading, whole
 
+SCOPE = {"type": "http", "method": "GET", "path": "/metrics", "query_string": b"", "headers": []}
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 
 
@@ -90,3 +92,39 @@ async def test_a_scrape_lets_others_have_their_turn() -> None:
         await asyncio.sleep(0)
     assert 3000 == (await scrape).text.count("kafka_throttle_volume_total_bytes{")
     assert turns > 50
+
+
+class _Client:
+    """A client that reads the head of an answer, but none of its body until it leaves."""
+
+    def __init__(self, sidecar: FakeSidecar) -> None:
+        self.head: Message = {}
+        self.left = asyncio.Event()
+        self.scrape = asyncio.create_task(sidecar.app({**SCOPE}, self._receive, self._send))
+
+    async def _receive(self) -> Message:
+        await self.left.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.head = message
+        elif self.head["status"] == 200:
+            await self.left.wait()
+
+
+async def test_few_are_scraped_for_at_once() -> None:
+    """Others are told when to try again, until one of those that read nothing has left."""
+    board = FakeSidecar()
+    sidecar = FakeSidecar(registry=build_registry(board.board, board.wall))
+    clients = [_Client(sidecar) for _ in range(AT_ONCE)]
+    await until(lambda: all(each.head for each in clients))
+    refused = await sidecar.get("/metrics")
+    assert (503, "5") == (refused.status_code, refused.headers["retry-after"])
+    clients[0].left.set()
+    await clients[0].scrape
+    assert 200 == (await sidecar.get("/metrics")).status_code
+    for each in clients:
+        each.left.set()
+        await each.scrape
+    assert {200} == {each.head["status"] for each in clients}
