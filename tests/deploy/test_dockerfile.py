@@ -31,7 +31,9 @@ def test_all_that_is_copied_is_sent(path: str) -> None:
         for line in (ROOT / ".dockerignore").read_text().splitlines()
         if line.startswith("!")
     ]
-    copied = re.findall(r"^COPY (?!--from)(.*) \S+$", (ROOT / path).read_text(), re.MULTILINE)
+    copied = re.findall(
+        r"^COPY (?!--from)(?:--chmod=755 )?(.*) \S+$", (ROOT / path).read_text(), re.MULTILINE
+    )
     sources = [Path(source) for line in copied for source in line.split()]
     assert sources
     assert [] == [

@@ -36,7 +36,7 @@ def packed(tmp_path: Path) -> tuple[Path, str]:
     python.chmod(0o755)
     file = tmp_path / "made" / "packages.tar"
     environment = {**os.environ, "PYTHON": str(python), "ASKED": str(asked)}
-    subprocess.run([PACK, file], check=True, env=environment)
+    subprocess.run([PACK, file], check=True, env=environment, umask=0o077)
     return file, asked.read_text()
 
 
@@ -66,6 +66,13 @@ def test_all_that_the_pipeline_needs_is_asked_for(packed: tuple[Path, str]) -> N
     assert needed({*asked, *(own - CLUSTERS)}) == set(asked)
     pins = re.split(r"^(?=[a-z])", packed[1], flags=re.MULTILINE)[1:]
     assert [] == [pin for pin in pins if "--hash=sha256:" not in pin]
+
+
+def test_everybody_can_read_what_is_packed(packed: tuple[Path, str]) -> None:
+    """A checkout and a machine with umask 077 have files that only their owner can read."""
+    with tarfile.open(packed[0]) as archive:
+        modes = {each.mode & 0o055 for each in archive.getmembers()}
+    assert {0o044, 0o055} == modes
 
 
 def test_the_archive_has_packages_by_name(packed: tuple[Path, str]) -> None:
