@@ -38,6 +38,10 @@ _MOST_WAITING: Final = 1000
 """The most waiting readers; each costs some kilobytes. A further reader is answered at once."""
 
 
+_WARN_AGAIN_S: Final = 60.0
+"""The shortest time between two warnings about a broker."""
+
+
 class LongPoll:
     """Answers readers of every followed document.
 
@@ -48,6 +52,7 @@ class LongPoll:
     def __init__(self, board: Board) -> None:
         self.waiting = 0
         self._board = board
+        self._warned_at: dict[int, float] = {}
         self._observed = board.snapshot, observed_at(board.snapshot)
 
     async def read(self, request: Request, document: LongPollDocument) -> Response:
@@ -89,11 +94,22 @@ class LongPoll:
         return document.answer(snapshot, now, sent.get("accept", "*/*"), headers)
 
     def _warn_of_missing_authorizer(self, report: Report) -> None:
-        """Log once for a broker that it can't throttle by volume, as the settings request."""
-        if not self._board.snapshot.decision.is_of_volumes or report.refusals is not None:
-            return
-        before = self._board.readers.report_of(report.broker_id)
-        if before is None or before.refusals is not None:
+        """Log once for a broker that it can't throttle by volume, as the settings request.
+
+        Anybody can send reports. So they count only for brokers of the cluster, and a report with
+        an authorizer allows another line only after a minute.
+        """
+        snapshot, now = self._board.snapshot, self._board.now()
+        warned_at = self._warned_at.get(report.broker_id)
+        if report.refusals is not None:
+            if warned_at is not None and now >= warned_at + _WARN_AGAIN_S:
+                del self._warned_at[report.broker_id]
+        elif (
+            snapshot.decision.is_of_volumes
+            and warned_at is None
+            and report.broker_id in snapshot.memory.active
+        ):
+            self._warned_at[report.broker_id] = now
             _log.warning(
                 "broker %d has no authorizer, so SIDECAR_THROTTLE_SCOPE=volume is refused there:"
                 " for a full volume it throttles all clients. Set"

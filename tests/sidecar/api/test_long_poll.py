@@ -10,6 +10,8 @@ import pytest
 from tests.sidecar.api.build import FACTORS, FakeSidecar, read_until
 from tests.sidecar.throttle.build import reading, whole, with_rules
 
+CALM = "emergency=false; throttled_clients=0"
+
 
 @pytest.fixture(params=["/v1/throttle-factor", "/v1/quota-factors"])
 def url(request: pytest.FixtureRequest) -> str:
@@ -174,17 +176,30 @@ async def test_readers_beyond_a_thousand_do_not_wait(url: str) -> None:
 async def test_a_broker_that_cant_throttle_by_volume_is_told_of_once(
     url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is as soon as it follows, with what to do; and again once it has lost its authorizer."""
+    """It is as soon as it follows, with what to do; and again once it has lost its authorizer.
+
+    Whoever poses as a broker that has one in turns gets no line each time, and none for a broker
+    that the cluster does not have.
+    """
     sidecar = FakeSidecar(factors=replace(FACTORS, is_of_volumes=True))
     sees = {"throttle-refused": "new_connection=0; stop_line=0; release=0"}
-    for broker, more in ((1, {}), (1, {}), (2, sees), (2, sees), (2, {}), (2, {})):
-        reader = f"broker={broker}; emergency=false; throttled_clients=0"
-        await sidecar.get(url, throttle_reader=reader, **more)
+    # Before the first poll, nobody is known to be a broker.
+    await sidecar.get(url, throttle_reader=f"broker=1; {CALM}")
+    assert [] == caplog.messages
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 50}), reading(2, 0.0, {"/d": 50})]))
+    caplog.clear()
+    for broker, more in ((1, {}), (1, {}), (2, sees), (2, {}), (2, sees), (2, {}), (3, {})):
+        await sidecar.get(url, throttle_reader=f"broker={broker}; {CALM}", **more)
     refused = "no authorizer, so SIDECAR_THROTTLE_SCOPE=volume is refused there"
     assert ["broker 1 has", "broker 2 has"] == [
         message.partition(f" {refused}")[0] for message in caplog.messages if refused in message
     ]
     assert all("authorizer.class.name=throttle" in message for message in caplog.messages)
     caplog.clear()
-    await FakeSidecar().get(url, throttle_reader="broker=1; emergency=false; throttled_clients=0")
+    sidecar.clock.now = 60.0
+    for more in (sees, {}):
+        await sidecar.get(url, throttle_reader=f"broker=2; {CALM}", **more)
+    assert [True] == [refused in message for message in caplog.messages]
+    caplog.clear()
+    await FakeSidecar().get(url, throttle_reader=f"broker=1; {CALM}")
     assert [] == caplog.messages
