@@ -1,6 +1,8 @@
 """``run``: what it hands to the daemon, and how it refuses; the daemon itself is in test_app."""
 
-from collections.abc import Callable
+import os
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -33,11 +35,14 @@ class FakeApp:
 
 
 @pytest.fixture
-def app(monkeypatch: pytest.MonkeyPatch) -> FakeApp:
+def app(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeApp]:
     fake = FakeApp()
     monkeypatch.setattr(sidecar.daemon.daemon, "run", fake.run)
     monkeypatch.setattr(logs, "set_up", lambda *_, **__: None)
-    return fake
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    yield fake
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def test_the_daemon_gets_the_settings_of_environment_and_files(
@@ -87,6 +92,37 @@ def test_a_wrong_setting_never_gets_to_the_daemon(app: FakeApp) -> None:
     assert 2 == result.exit_code
     assert "fallback" in result.stderr.lower()
     assert app.settings is None
+
+
+@pytest.mark.parametrize("option", ["--config", "--properties"])
+def test_a_pipe_is_no_file_of_settings(app: FakeApp, tmp_path: Path, option: str) -> None:
+    """The daemon reads its files again, which a pipe can't give twice; bash makes one of <(...)."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    result = CliRunner().invoke(group, ["run", option, str(pipe)], env=ENVIRONMENT)
+    assert (2, True) == (result.exit_code, f"{option} {pipe} is a pipe" in result.stderr)
+    assert app.settings is None
+
+
+STARTING = """
+import os, signal, sys
+import sidecar.cli.run
+from sidecar.cli import group
+
+def load(config, properties):
+    os.kill(os.getpid(), signal.SIGHUP)
+    print("reads settings", flush=True)
+    os.kill(os.getpid(), signal.SIGTERM)
+    sys.exit("goes on")
+
+sidecar.cli.run.load_settings = load
+group.main(["run"], "throttle-sidecar")
+"""
+
+
+def test_signals_while_it_starts() -> None:
+    """SIGTERM ends it with 0, also as a container's first process; SIGHUP has nothing to reload."""
+    assert "reads settings\n" == python("-c", STARTING)
 
 
 def test_help_needs_none_of_the_daemon() -> None:
