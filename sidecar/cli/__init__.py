@@ -3,13 +3,17 @@
 ``throttle-sidecar --help`` imports no command of the sidecar, and ``throttle-sidecar run`` imports
 none of the others. Each command therefore loads only what it needs. The commands are the only code
 that reads the command line and the environment. A ``SidecarError`` is printed without a traceback
-and ends the process with exit code 2. Ctrl-C ends it with 130.
+and ends the process with exit code 2. Ctrl-C ends it with 130. An output that can't be written, and
+a bug, end it with 2 too, since 1 is a verdict of some commands.
 
 Example: ``throttle-sidecar settings`` imports ``sidecar.cli.settings`` and calls its ``command``.
 """
 
+import errno
 import importlib
+import io
 import sys
+import traceback
 from collections.abc import Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import IO, Any, Final
@@ -50,6 +54,9 @@ _COMES_WITH: Final = {
     "demo-pipeline": "./kafka_lab ./usage_pipeline",
 }
 """The folders of a checkout to install for the commands of this project's other packages."""
+
+_UNWRITTEN: Final = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""The errors of a write to standard output."""
 
 _EXAMPLES = """\b
 Examples:
@@ -148,11 +155,19 @@ class LazyGroup(click.Group):
         return names + click.Command.shell_complete(self, ctx, incomplete)
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - the base class's signature
-        """Call the command. A ``SidecarError`` and Ctrl-C end it without a traceback."""
+        """Call the command. All but a bug end it without a traceback."""
         try:
             return super().invoke(ctx)
         except SidecarError as error:
             raise _Refusal(str(error)) from error
+        except OSError as error:
+            if error.filename is not None or error.errno not in _UNWRITTEN:
+                raise
+            # The end of the process would try to write the rest again, and change the exit code.
+            sys.stdout = io.StringIO()
+            if error.errno == errno.EPIPE:
+                return ctx.exit(2)
+            raise _Refusal(f"The output can't be written: {error.strerror}") from error
         except (KeyboardInterrupt, click.Abort):
             # Shells expect this code from a program that SIGINT has ended.
             return ctx.exit(130)
@@ -184,4 +199,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     Args:
         argv: the arguments without the program's name; None means those of the process.
     """
-    group.main(args=argv, prog_name=PROGRAM)
+    try:
+        group.main(args=argv, prog_name=PROGRAM)
+    except Exception:  # noqa: BLE001 - Python's own exit code would be 1
+        traceback.print_exc()
+        sys.exit(2)

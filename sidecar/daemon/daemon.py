@@ -65,7 +65,7 @@ def run(settings: Settings, load: Callable[[], Settings]) -> int:
     _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
     collect_garbage_rarely()
-    code = 1
+    code = 2
     try:
         run_main(_run(settings, load, Connections(most_connections(files))))
         _log.info("stopped")

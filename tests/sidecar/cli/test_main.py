@@ -1,15 +1,18 @@
 """The command line itself: help, laziness, refusals, completion."""
 
+import errno
 import importlib
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
 import sidecar
-from sidecar.cli import COMMANDS, callback, group, quotas
+from sidecar.cli import COMMANDS, callback, group, main, quotas
 from sidecar.errors import SettingsError
 from tests.support.command import python
 
@@ -152,6 +155,44 @@ def test_ctrl_c_ends_with_130(monkeypatch: pytest.MonkeyPatch, error: BaseExcept
     fake_command(monkeypatch, raising(error))
     result = CliRunner().invoke(group, ["check"])
     assert (130, "") == (result.exit_code, result.output)
+
+
+def test_an_output_that_cannot_be_written_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk is full, say. It is no verdict, which some commands give by exit code 1."""
+    fake_command(monkeypatch, raising(OSError(errno.ENOSPC, "No space left on device")))
+    result = CliRunner().invoke(group, ["check"])
+    expected = (2, "The output can't be written: No space left on device\n")
+    assert expected == (result.exit_code, result.stderr)
+
+
+def test_an_output_that_nobody_reads_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A closed pipe ends a command as quietly as others, with another code than 1."""
+    fake_command(monkeypatch, raising(BrokenPipeError(errno.EPIPE, "Broken pipe")))
+    result = CliRunner().invoke(group, ["check"])
+    assert (2, "") == (result.exit_code, result.stderr)
+
+
+@pytest.mark.slow
+def test_the_program_ends_with_2_when_its_output_cannot_be_written() -> None:
+    """What is still to be written at the end of the process does not change the code."""
+    settings = [sys.executable, "-m", "sidecar", "settings"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(settings, stdout=full, stderr=subprocess.PIPE, check=False, text=True)
+    assert (2, "The output can't be written: No space left on device\n") == (
+        done.returncode,
+        done.stderr,
+    )
+
+
+def test_a_bug_ends_with_2_and_its_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is no verdict either."""
+    fake_command(monkeypatch, raising(RuntimeError("a bug")))
+    with pytest.raises(SystemExit) as ended:
+        main(["check"])
+    assert 2 == ended.value.code
+    assert "RuntimeError: a bug\n" in capsys.readouterr().err
 
 
 def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
