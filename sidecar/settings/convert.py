@@ -31,6 +31,8 @@ _POD = re.compile(r"[a-z0-9-]+/[a-z0-9.-]+/[A-Za-z0-9-]+")
 _END = 10.0**300
 """The largest whole number here; TOML has larger ones, which overflow a float."""
 
+_LONGEST_ID = 2**15 - 1
+
 _N = TypeVar("_N", int, float)
 _T = TypeVar("_T")
 
@@ -41,13 +43,31 @@ def shown(raw: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def text(raw: object) -> str:
-    """Read a text that is not empty."""
+def _given(raw: object) -> str:
     if not isinstance(raw, str):
         raise ValueError(f"{shown(raw)} must be text in quotes")
     if not raw:
         raise ValueError("is empty: set a value, or leave it out for the default")
     return raw
+
+
+def text(raw: object) -> str:
+    """Read a text that is not empty, and that can be sent."""
+    given = _given(raw)
+    try:
+        given.encode()
+    except UnicodeEncodeError as error:
+        # Bytes of a variable that are not UTF-8 are surrogates in Python.
+        raise ValueError("is not UTF-8: write it in UTF-8, not in Latin-1, for example") from error
+    return given
+
+
+def client_id(raw: object) -> str:
+    """Read a client-id, whose length Kafka's protocol limits."""
+    name = text(raw)
+    if len(name.encode()) > _LONGEST_ID:
+        raise ValueError(f"is longer than {_LONGEST_ID} bytes, which Kafka's protocol has room for")
+    return name
 
 
 def https_or_empty(raw: object) -> str:
@@ -66,7 +86,7 @@ def secret(raw: object) -> SecretStr:
 
 def path(raw: object) -> Path:
     """Read a path. Whether the file exists is checked when it is used."""
-    name = text(raw)
+    name = _given(raw)
     if "\0" in name:
         raise ValueError(f"{shown(raw)} can't be a path: it has a NUL in it")
     return Path(name)

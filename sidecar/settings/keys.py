@@ -32,9 +32,14 @@ _TABLES: Final = re.compile(
     "|aiven|http|metrics|webhook|kubernetes|history|producer_id_quota"
     "|controller_(?:mutations|quota)|log|relief)_(.*)"
 )
+# Variables that Kubernetes injects for a Service called "sidecar", besides SIDECAR_PORT.
+_OWN_SERVICE_VARIABLE: Final = re.compile(
+    r"SIDECAR_(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?"
+    r"|PORT_[0-9]+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)"
+)
 # Variables that Kubernetes injects for a Service whose name starts with "sidecar-".
 _SERVICE_VARIABLE: Final = re.compile(
-    r".+_(?:SERVICE_HOST|SERVICE_PORT(?:_.+)?|PORT(?:_[0-9]+_(?:TCP|UDP|SCTP)(?:_.+)?)?)"
+    r"SIDECAR_.+_(?:SERVICE_HOST|SERVICE_PORT(?:_.+)?|PORT(?:_[0-9]+_(?:TCP|UDP|SCTP)(?:_.+)?)?)"
 )
 
 
@@ -91,9 +96,11 @@ def nearest(key: str, known: Iterable[str]) -> str:
     return difflib.get_close_matches(key, within or every, n=1, cutoff=0.0)[0]
 
 
-def is_injected(variable: str) -> bool:
-    """Whether Kubernetes sets this variable for a Service called sidecar."""
-    return variable.startswith(("SIDECAR_SERVICE_", "SIDECAR_PORT"))
+def is_injected(variable: str, value: str) -> bool:
+    """Whether Kubernetes sets this variable to such a value for a Service called sidecar."""
+    if variable == "SIDECAR_PORT":
+        return "://" in value
+    return _OWN_SERVICE_VARIABLE.fullmatch(variable) is not None
 
 
 def looks_injected(variable: str) -> bool:

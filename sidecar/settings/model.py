@@ -36,6 +36,7 @@ def _one_of(words: object) -> Form:
 
 
 Text = Annotated[str, Form(convert.text, "text")]
+ClientId = Annotated[str, Form(convert.client_id, "text")]
 Secret = Annotated[SecretStr, Form(convert.secret, "secret text", is_secret=True)]
 File = Annotated[Path, Form(convert.path, "path")]
 Pattern = Annotated[str, Form(convert.log4j_pattern, "log4j pattern")]
@@ -113,7 +114,7 @@ class KafkaAdmin(BaseModel):
 
     bootstrap_servers: Servers = ()
     """The brokers that the sidecar contacts first. Required unless the sidecar is disabled."""
-    client_id: Text = "throttle-sidecar"
+    client_id: ClientId = "throttle-sidecar"
     """The client id of the sidecar's requests, which brokers log and apply quotas to."""
     security_protocol: Annotated[values.SecurityProtocol, _one_of(values.SecurityProtocol)] = (
         "PLAINTEXT"

@@ -88,7 +88,7 @@ def read_environment(environ: Mapping[str, str]) -> Source:
     source = Source()
     known = list(map(keys.environment_key, (*keys.FIELDS, *ADMIN_FIELDS)))
     for variable, value in sorted(environ.items()):
-        if not variable.startswith(keys.ENVIRONMENT_PREFIX) or keys.is_injected(variable):
+        if not variable.startswith(keys.ENVIRONMENT_PREFIX) or keys.is_injected(variable, value):
             continue
         field = variable.removeprefix(keys.ENVIRONMENT_PREFIX).lower()
         entry = Entry(_without_line_end(value), variable, "environment")

@@ -202,6 +202,22 @@ def test_a_path_is_taken_as_it_is() -> None:
         convert.path("a\0b")
 
 
+@pytest.mark.parametrize("read", [convert.text, convert.secret, convert.client_id])
+def test_a_text_is_utf_8(read: Callable[[object], object]) -> None:
+    """It could not be sent to a broker; a path may be of any bytes."""
+    latin_1 = b"caf\xe9".decode(errors="surrogateescape")
+    with pytest.raises(ValueError, match=r"^is not UTF-8"):
+        read(latin_1)
+    assert Path(latin_1) == convert.path(latin_1)
+
+
+def test_a_client_id_fits_into_a_request() -> None:
+    """Kafka's protocol has two bytes with a sign for its length, which is in bytes."""
+    assert "é" * 16_383 == convert.client_id("é" * 16_383)
+    with pytest.raises(ValueError, match="longer than 32767 bytes"):
+        convert.client_id("é" * 16_384)
+
+
 @pytest.mark.parametrize(
     "raw", ["http://idp/token", "https://idp.example:8443/realms/x/token?a=b", "https://h"]
 )

@@ -48,6 +48,16 @@ def test_kubernetes_variables_of_our_service_are_ignored() -> None:
 
 
 @pytest.mark.parametrize(
+    "variable", ["SIDECAR_PORT", "SIDECAR_PORT_METRICS", "SIDECAR_SERVICE_URL", "SIDECAR_PORTS"]
+)
+def test_other_variables_of_a_port_or_service_are_not_ignored(variable: str) -> None:
+    """Kubernetes sets SIDECAR_PORT to a URL, and injects none of the others."""
+    (problem,) = read_environment({variable: "8080"}).problems
+    assert f"{variable} is not a setting" in problem
+    assert "Kubernetes" not in problem
+
+
+@pytest.mark.parametrize(
     "variable", ["SIDECAR_METRICS_SERVICE_HOST", "SIDECAR_METRICS_PORT_7070_TCP_ADDR"]
 )
 def test_variables_of_another_service_get_a_hint(variable: str) -> None:

@@ -50,5 +50,5 @@ def test_no_two_settings_share_a_name() -> None:
 def test_no_setting_looks_injected() -> None:
     """None of our own names could be taken for one that Kubernetes injects."""
     for field in keys.FIELDS:
-        assert not keys.is_injected(keys.environment_key(field))
+        assert not keys.is_injected(keys.environment_key(field), "tcp://10.0.0.1:7070")
         assert not keys.looks_injected(keys.environment_key(field))
