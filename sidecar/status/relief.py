@@ -31,7 +31,13 @@ from sidecar.volumes import Failure
 SHOWN: Final = 3
 """The most violating volumes that are read, so that not every broker of a full cluster is."""
 
-_FREES: Final = "Frees closed segments within 6 minutes, by Kafka's defaults."
+_FREES: Final = (
+    "Frees closed segments within 6 minutes, by Kafka's defaults; none with cleanup.policy=compact."
+)
+_TIERED: Final = (
+    "Not for a topic with remote.storage.enable=true: set local.retention.bytes there instead, "
+    "since Kafka would delete its remote records, too."
+)
 _TOPIC_OPERATOR: Final = " The Topic Operator may do so earlier for a topic with a KafkaTopic."
 _INTERNAL: Final = "__"
 _LISTED: Final = 100
@@ -181,7 +187,7 @@ def commands(topic: TopicSize, target: Target, targets: list[int] | None) -> tup
 def _retention(topic: TopicSize, target: Target) -> Iterator[Command]:
     half = max(1, topic.largest_bytes // 2)
     what = f"Retain at most {size(half)} of each partition"
-    note = f"Half of its largest partition here. {{}} {_FREES}"
+    note = f"Half of its largest partition here. {_TIERED} {{}} {_FREES}"
     of_topic = f"kafka-configs.sh {target.at} --entity-type topics --entity-name "
     of_topic += shlex.quote(topic.topic)
     alone = Command(
@@ -206,8 +212,8 @@ def _deletion(topic: TopicSize, at: str) -> Command:
             f'--time "$(date -d "6 hours ago" +%s000)" | {_TO_JSON} > delete.json',
             f"kafka-delete-records.sh {at} --offset-json-file delete.json",
         ),
-        "For good, on every replica of these partitions. Look into delete.json first. A partition "
-        f"without a newer record is left alone. {_FREES}",
+        "For good, on every replica of these partitions and in remote storage. Look into "
+        f"delete.json first. A partition without a newer record is left alone. {_FREES}",
     )
 
 

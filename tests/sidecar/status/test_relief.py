@@ -178,6 +178,15 @@ def test_retention() -> None:
     ) == commands(ORDERS, AT_B, [1])[0].lines
 
 
+def test_notes_name_the_topics_that_a_command_is_not_for() -> None:
+    """Retention in bytes counts the remote records of tiered topics, and compaction ignores it."""
+    retention, deletion, _ = commands(ORDERS, AT_B, [1])
+    assert "Not for a topic with remote.storage.enable=true: set local.retention" in retention.note
+    assert "and in remote storage." in deletion.note
+    for each in (retention, deletion):
+        assert "none with cleanup.policy=compact." in each.note
+
+
 def test_names_are_quoted() -> None:
     """Whatever a broker calls a topic or an address stays one word of the shell."""
     evil = TopicSize("a'; rm -rf /;\"$(b)", 5, (0,), 5)
