@@ -72,7 +72,8 @@ PRINCIPAL_TYPE: Final = "User:"
 
 LONGEST_USER: Final = 1024
 """The longest principal name that is remembered. A certificate's subject has some 100 characters.
-A user with a longer name has no quota on producer ids. This bounds the memory that users take."""
+A user with a longer name, or without one, has no quota on producer ids. This bounds the memory that
+users take."""
 
 _USER = "user"
 _CLIENT_ID = "client-id"

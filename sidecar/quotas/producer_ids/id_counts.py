@@ -14,21 +14,27 @@ wait for that: a user who is silent for one window has the tokens of 11 windows 
 sweeps users every 10 ms; this code does so on access and in a slow ``tick``. If the clock goes
 backwards, time stands still here. ``most_users`` bounds the users and ``most_bytes`` the filters. A
 user with a limit takes the room of users without one, who are forgotten. An id without room is
-counted as dropped, takes no token and throttles no user.
+counted as dropped, takes no token and throttles no user. So is an id of a user whose name a quota
+callback refuses.
 
 Source: KIP-936, sections "ProducerIdQuotaManager", "New Broker Configurations", "New Broker
 Metrics" and "Tools"; the bucket is KIP-599's.
 """
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from sidecar.quotas.entities import DEFAULT, Default
+from sidecar.quotas.entities import DEFAULT, LONGEST_USER, Default
 from sidecar.quotas.producer_ids.seen_ids import FilterTerms, Noted, Room, SeenIds
 from sidecar.quotas.producer_ids.user_ids import ProducerIdStatus, UserIds
 from sidecar.quotas.rate import QuotaWindow
+
+MOST_NAME_BYTES: Final = 1_000_000
+"""The bytes of all users' names in JSON. Each answer to a quota callback has the names of all
+throttled users, and a callback reads at most 4 MiB."""
 
 _MS: Final = 1000
 _SWEEP_MS: Final = 1000
@@ -103,7 +109,8 @@ class Dropped:
     """How many ids were dropped for lack of room since the start.
 
     Attributes:
-        of_unknown_users: ids, new or not, of users beyond ``most_users``.
+        of_unknown_users: ids, new or not, of users beyond ``most_users`` or ``MOST_NAME_BYTES``,
+            or with a name that a quota callback refuses.
         of_known_users: new ids of users whose filters could not grow.
     """
 
@@ -125,6 +132,7 @@ class ProducerIds:
         self._room = Room(settings.most_bytes)
         self._limits: ProducerIdLimits = {}
         self._users: dict[str, UserIds] = {}
+        self._name_bytes = 0
         self._latest_ms: int | None = None
         # By whether the room was for a user with a limit.
         self._swept_ms: dict[bool, int] = {}
@@ -223,13 +231,22 @@ class ProducerIds:
         known = self._users.get(user)
         if known is not None:
             return known
-        most = self._settings.most_users
-        if len(self._users) >= most:
+        # A quota callback counts as Java does: a character beyond U+FFFF is two.
+        if not 0 < len(user.encode("utf-16-le", "surrogatepass")) // 2 <= LONGEST_USER:
+            return None
+        if not self._has_room(user):
             self._make_room(user, now_ms)
-            if len(self._users) >= most:
+            if not self._has_room(user):
                 return None
         known = self._users[user] = UserIds(self._window, SeenIds(self._filters, self._room))
+        self._name_bytes += _name_bytes(user)
         return known
+
+    def _has_room(self, user: str) -> bool:
+        return (
+            len(self._users) < self._settings.most_users
+            and self._name_bytes + _name_bytes(user) <= MOST_NAME_BYTES
+        )
 
     def _make_room(self, user: str, now_ms: int) -> bool:
         """Forget users for one without room; return False if that was done a moment ago."""
@@ -241,7 +258,7 @@ class ProducerIds:
         self.tick(now_ms)
         if is_limited:
             for other in [each for each in self._users if self.limit(each) is None]:
-                self._users.pop(other).seen.clear()
+                self._pop(other).seen.clear()
         return True
 
     def _limit(self, user: str, known: UserIds, now_ms: int) -> None:
@@ -251,5 +268,13 @@ class ProducerIds:
         live = known.seen.forget(now_ms)
         if live or not known.is_full(now_ms):
             return False
-        del self._users[user]
+        self._pop(user)
         return True
+
+    def _pop(self, user: str) -> UserIds:
+        self._name_bytes -= _name_bytes(user)
+        return self._users.pop(user)
+
+
+def _name_bytes(user: str) -> int:
+    return len(json.dumps(user, ensure_ascii=False).encode("utf-8", "surrogatepass"))

@@ -227,6 +227,26 @@ def test_users_are_bounded() -> None:
     assert 0 == ids.throttle_ms("eve", 0)
 
 
+def test_names_are_bounded_together() -> None:
+    """A document with the names of all throttled users is never longer than callbacks read."""
+    ids = producer_ids(0.001)
+    for number in range(4000):
+        ids.record(f"\x01{number:04d}{'x' * 988}", 1, 0)
+    assert (1000, Dropped(3000, 0)) == (ids.users, ids.dropped)
+    ids.tick(12 * 1000 * HOUR_MS)
+    assert ids.record("é" * 1000, 1, 12 * 1000 * HOUR_MS).is_new
+
+
+@pytest.mark.parametrize("name", ["", "x" * 1025, "\U0001f600" * 513])
+def test_who_has_no_name_that_callbacks_read_is_dropped(name: str) -> None:
+    """One such name would make brokers refuse the factors of all; they count as Java does."""
+    ids = producer_ids(0.001)
+    for number in range(100):
+        assert Seen(is_new=False, throttle_ms=0) == ids.record(name, number, 0)
+    assert Dropped(100, 0) == ids.dropped
+    assert ids.record("\U0001f600" * 512, 1, 0).is_new
+
+
 def test_who_is_gone_makes_room() -> None:
     """A new user takes the place of one who has nothing left, without a tick."""
     ids = producer_ids(None, replace(SURE, most_users=1))
