@@ -14,6 +14,7 @@ import msgspec
 
 from sidecar.client_quotas.rates import Rates
 from sidecar.client_quotas.writers import TopicWriters
+from sidecar.requestlog.appended import appended
 from sidecar.requestlog.exempt import PRODUCE
 from sidecar.requestlog.line import Line
 from sidecar.requestlog.produce_size import Produce, produce_bytes
@@ -66,7 +67,10 @@ class Written:
         try:
             produce = _DECODER.decode(line.body.request)
             nbytes = produce_bytes(produce, line.api_version, line.client_id)
-            is_kept = self.writers is None or self.writers.note(line.user, produce.topics, now)
+            # Kafka charges a refused request too, so it counts for the rate.
+            is_kept = self.writers is None or self.writers.note(
+                line.user, appended(produce.topics, line.body.response), now
+            )
         except (msgspec.MsgspecError, UnicodeDecodeError):
             nbytes, is_kept = None, False
         if not is_kept:

@@ -2,8 +2,8 @@
 
 The last whole minute counts, and the current one so far. From version 13 on (Kafka 4.1), a PRODUCE
 has the topics' ids in place of their names. At most ``MOST_PAIRS`` pairs of topic and user are
-counted in a minute; later ones are left out. Lines are decoded only while a volume is near its
-limit.
+counted in a minute; later ones are left out. So are records that Kafka refused. Lines are decoded
+only while a volume is near its limit.
 
 Example: between 60 s and 120 s etl wrote 360 MB to "orders". At 121 s it writes 5.9 MB/s.
 """
@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from sidecar.requestlog.appended import appended
 from sidecar.requestlog.exempt import PRODUCE
 from sidecar.requestlog.line import Line
 from sidecar.requestlog.produce_size import Produce
@@ -56,7 +57,7 @@ class Writers:
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return
         self._turn(now)
-        for topic in topics:
+        for topic in appended(topics, line.body.response):
             nbytes = sum(each.records_size_in_bytes for each in topic.partition_data)
             users = self._now.setdefault(topic.name or topic.topic_id, {})
             if line.user not in users:

@@ -1,9 +1,11 @@
 """What clients write, by the request log, and when that is not relied on."""
 
+import msgspec
 import pytest
 
 from sidecar.client_quotas import written as module
 from sidecar.client_quotas.rates import Rates
+from sidecar.client_quotas.writers import TopicWriters
 from sidecar.client_quotas.written import MOST_BEHIND, SILENT_S, WHOLE_S, Written
 from sidecar.quotas.entities import DEFAULT, Entity
 from sidecar.requestlog.line import Line
@@ -47,6 +49,24 @@ def test_a_quota_gets_the_most_of_those_that_share_it() -> None:
     assert found is not None
     shapes = (Entity("alice"), Entity(client_id=DEFAULT), Entity(DEFAULT, "etl"))
     assert pytest.approx([5e6, 4e6, 3e6], rel=0.001) == [found.rate_of(each) for each in shapes]
+
+
+def test_a_refused_request_counts_for_the_rate_and_not_for_the_scope() -> None:
+    """Kafka charges it to the quota, but it writes to no topic."""
+    written = Written(TopicWriters())
+    topic = {"name": "t", "partitionResponses": [{"index": 0, "errorCode": 29}]}
+    refused = produce(3 * 10**6)
+    body = msgspec.structs.replace(
+        refused.body, response=msgspec.Raw(msgspec.json.encode({"responses": [topic]}))
+    )
+    for second in range(int(WHOLE_S) + 10):
+        written.count(POLL, BEGAN + second)
+        written.count(msgspec.structs.replace(refused, body=body), BEGAN + second)
+    found = written.rates(SURE + 9.0, 0)
+    assert found is not None
+    assert 3e6 == pytest.approx(found.rate_of(Entity("alice")), rel=0.001)
+    assert written.writers is not None
+    assert set() == written.writers.known(SURE + 9.0)
 
 
 def test_a_burst_counts_for_a_quarter_of_an_hour() -> None:

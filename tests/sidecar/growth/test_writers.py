@@ -52,6 +52,19 @@ def test_a_real_line() -> None:
     assert ["ANONYMOUS"] == list(writers.writers_to("t1", None, 101.0))
 
 
+def test_what_kafka_refused_is_not_written() -> None:
+    """A client without an ACL fills nothing, however often it tries."""
+    writers = counting()
+    for user, index in (("denied", 0), ("etl", 1)):
+        answers = [{"index": 0, "errorCode": 29}, {"index": 1, "errorCode": 0}]
+        response = {"responses": [{"name": "orders", "partitionResponses": [answers[index]]}]}
+        sizes = [{"index": index, "recordsSizeInBytes": 600}]
+        request = {"acks": -1, "topicData": [{"name": "orders", "partitionData": sizes}]}
+        own = {"principal": f"User:{user}", "request": request, "response": response}
+        writers.count(parsed_line(0, **own), 100.0)
+    assert {"etl": 60.0} == writers.writers_to("orders", None, 110.0)
+
+
 def test_nobody_wants_to_know() -> None:
     """Nothing is decoded or counted."""
     writers = Writers()
