@@ -185,6 +185,8 @@ def _sentences(throttle: QuotaThrottle, board: Board, floor: int) -> Iterator[st
         yield "No produce quota is lowered now."
     if (scoped := throttle.in_scope) is not None:
         yield scoped.sentence
+        if scoped.why and throttle.logs is not None and throttle.logs.failure:
+            yield throttle.logs.failure
     if users := sorted(map(str, throttle.slowed)):
         more = ", ..." if len(users) > _NAMED else ""
         yield f"Storage budgets slow these users: {', '.join(users[:_NAMED])}{more}."

@@ -68,6 +68,7 @@ class LogWatch:
         ask: asks one of them.
         names_of: resolves ids.
         has_scope: whether a throttle may be for some topics only.
+        failure: why a sidecar did not tell when it was asked last, one sentence; "" if all did.
     """
 
     board: Board
@@ -76,6 +77,7 @@ class LogWatch:
     ask: Ask
     names_of: NamesOf
     has_scope: bool = True
+    failure: str = field(default="", init=False)
     _asked_at: float | None = field(default=None, init=False)
     _topics: tuple[str, ...] = field(default=(), init=False)
     _told: dict[Address | None, Told] = field(default_factory=dict, init=False)
@@ -103,7 +105,7 @@ class LogWatch:
         if not is_scope_needed:
             self._names, self._held = {}, frozenset()
         if not throttles:
-            self._topics, self._asked_at, self._told = (), None, {}
+            self._topics, self._asked_at, self._told, self.failure = (), None, {}, ""
             return
         if wanted != self._topics:
             # What was told has only the writers to the topics of before.
@@ -114,9 +116,7 @@ class LogWatch:
         # One that is no topic's may be a new topic's, of which the asked broker did not know yet.
         self._names = {topic_id: name for topic_id, name in self._names.items() if name}
         if self.addresses is not None:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(DEADLINE_S):
-                    await self._ask_all(self.addresses)
+            await self._ask_all(self.addresses)
         self._told[None] = Told(self.own(), now)
         if wanted:
             await self._resolve()
@@ -165,28 +165,40 @@ class LogWatch:
         return replace(found, sure=found.sure | self._held) if holds and not found.why else found
 
     async def _ask_all(self, addresses: Addresses) -> None:
-        await addresses.look_up()
-        known = addresses.known
-        self._told = {key: each for key, each in self._told.items() if key in known}
-        limit = asyncio.Semaphore(_AT_ONCE)
+        failures: dict[Address, str] = {}
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DEADLINE_S):
+                await addresses.look_up()
+                known = addresses.known
+                self._told = {key: each for key, each in self._told.items() if key in known}
+                failures = dict.fromkeys(known, f"no answer within {DEADLINE_S:g} s")
+                limit = asyncio.Semaphore(_AT_ONCE)
+                await asyncio.gather(*(self._ask(each, limit, failures) for each in known))
+        first = next(iter(failures.items()), None)
+        self.failure = (
+            "" if first is None else f"The sidecar {first[0]} does not tell who writes: {first[1]}."
+        )
 
-        async def ask(address: Address) -> None:
-            async with limit:
-                asked_at = self.board.now()
-                try:
-                    answer = await self.ask(address)
-                except _EXPECTED as error:
-                    why = failure_of(error, DEADLINE_S)
-                    _log.debug("the sidecar %s does not tell who writes: %s", address, why)
-                    return
-            cluster_id = self.board.snapshot.memory.cluster_id
-            told = self._reduced(Told(answer, asked_at))
-            count = sum(len(each.writers.writers) for each in (told, *self._told.values()))
-            is_same = None in {cluster_id, answer.cluster_id} or cluster_id == answer.cluster_id
-            if is_same and count <= MOST_TOLD:
-                self._told[address] = told
-
-        await asyncio.gather(*map(ask, known))
+    async def _ask(
+        self, address: Address, limit: asyncio.Semaphore, failures: dict[Address, str]
+    ) -> None:
+        async with limit:
+            asked_at = self.board.now()
+            try:
+                answer = await self.ask(address)
+            except _EXPECTED as error:
+                failures[address] = failure_of(error, DEADLINE_S)
+                return
+        cluster_id = self.board.snapshot.memory.cluster_id
+        told = self._reduced(Told(answer, asked_at))
+        count = sum(len(each.writers.writers) for each in (told, *self._told.values()))
+        if None not in {cluster_id, answer.cluster_id} and cluster_id != answer.cluster_id:
+            failures[address] = "it is of another cluster"
+        elif count > MOST_TOLD:
+            failures[address] = f"all sidecars have more than {MOST_TOLD:,} users and topics"
+        else:
+            self._told[address] = told
+            del failures[address]
 
     def _reduced(self, told: Told) -> Told:
         """Leave out the writers that are surely out of scope."""

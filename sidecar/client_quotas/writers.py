@@ -1,8 +1,8 @@
 """Which user wrote to which topic of the broker beside this sidecar, by its request log.
 
 A pair of user and topic counts for ``PEAK_S`` after its last line, and is forgotten before twice
-that. At most ``MOST_PAIRS`` new pairs are kept in that time. From version 13 on (Kafka 4.1), a
-PRODUCE has the topics' ids in place of their names.
+that. At most ``MOST_PAIRS`` new pairs, of ``MOST_BYTES``, are kept in that time. From version 13 on
+(Kafka 4.1), a PRODUCE has the topics' ids in place of their names.
 
 Example: alice writes to "orders" at minute 3, and never again. The pair counts until minute 30.
 """
@@ -18,6 +18,9 @@ from sidecar.requestlog.produce_size import ProduceTopic
 from sidecar.throttle.peak import PEAK_S
 
 MOST_PAIRS: Final = 10_000
+MOST_BYTES: Final = 2_000_000
+"""The bytes of new pairs in JSON. An answer has the pairs of two such times, and other sidecars
+read 4 MiB of it."""
 
 _LONGEST_TOPIC: Final = 249
 """Kafka's longest name of a topic."""
@@ -66,6 +69,7 @@ class TopicWriters:
     _began: float = field(default=0.0, init=False)
     _before: set[Writer] = field(default_factory=set, init=False)
     _now: set[Writer] = field(default_factory=set, init=False)
+    _bytes: int = field(default=0, init=False)
 
     def note(self, user: str, topics: Iterable[ProduceTopic], now: float) -> bool:
         """Note what a request wrote to at ``now``, steady seconds; return whether all is kept."""
@@ -73,9 +77,11 @@ class TopicWriters:
         for topic in topics:
             writer = Writer(user, topic.name, "" if topic.name else topic.topic_id)
             if writer not in self._now:
-                if len(self._now) >= MOST_PAIRS:
+                nbytes = len(msgspec.json.encode(writer)) + 1
+                if len(self._now) >= MOST_PAIRS or self._bytes + nbytes > MOST_BYTES:
                     return False
                 self._now.add(writer)
+                self._bytes += nbytes
         return True
 
     def known(self, now: float) -> Set[Writer]:
@@ -87,4 +93,4 @@ class TopicWriters:
         if now < self._began + PEAK_S:
             return
         self._before = self._now if now < self._began + 2 * PEAK_S else set()
-        self._began, self._now = now, set()
+        self._began, self._now, self._bytes = now, set(), 0

@@ -110,14 +110,17 @@ def test_the_page_says_whom_a_throttle_is_for() -> None:
     contents = {(1, "/d"): Contents(frozenset({"full"}), 0.0)}
     on.update(lambda memory: replace(memory, contents=contents))
     said = []
+    failure = "The sidecar http://s2 does not tell who writes: the answer is too long."
+    assert made._throttle is not None
+    assert made._throttle.logs is not None
+    made._throttle.logs.failure = failure
     for acts in (False, True):
-        assert made._throttle is not None
         made._throttle._acts = acts
         block = made.block()
         assert block is not None
-        said.append([text for text in block.sentences if text.startswith("The throttle is for")])
+        said.append([text for text in block.sentences if text.startswith("The ")])
     expected = "The throttle is for all clients, since no sidecar tells who writes to broker 1."
-    assert [[], [expected]] == said
+    assert [[], [expected, failure]] == said
 
 
 async def test_other_sidecars_are_told_who_writes_and_how_much() -> None:

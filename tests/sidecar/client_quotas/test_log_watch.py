@@ -242,16 +242,24 @@ async def test_peers_are_asked_every_few_seconds_and_only_during_a_throttle(
 
 
 @pytest.mark.parametrize(
-    ("change", "why"),
+    ("change", "why", "failure"),
     [
-        ({"silent": {2}}, "no sidecar tells who writes to broker 2"),
-        ({"gaps": {2}}, "the request log of broker 2 has not been read for a minute"),
-        ({"gaps": {1}}, "the request log of broker 1 has not been read for a minute"),
-        ({"cluster_id": "B"}, "no sidecar tells who writes to broker 2"),
+        (
+            {"silent": {2}},
+            "no sidecar tells who writes to broker 2",
+            "The sidecar http://s2 does not tell who writes: Connection refused.",
+        ),
+        ({"gaps": {2}}, "the request log of broker 2 has not been read for a minute", ""),
+        ({"gaps": {1}}, "the request log of broker 1 has not been read for a minute", ""),
+        (
+            {"cluster_id": "B"},
+            "no sidecar tells who writes to broker 2",
+            "The sidecar http://s1 does not tell who writes: it is of another cluster.",
+        ),
     ],
 )
 async def test_a_broker_that_is_not_known_puts_all_in_scope_until_it_is(
-    cluster: Cluster, change: dict[str, object], why: str
+    cluster: Cluster, change: dict[str, object], why: str, failure: str
 ) -> None:
     """Then all quotas fall; and those of users out of scope come back while the throttle lasts."""
     known = {name: getattr(cluster, name) for name in change}
@@ -261,6 +269,7 @@ async def test_a_broker_that_is_not_known_puts_all_in_scope_until_it_is(
     await sidecar.run(1.0, 10.0)
     await sidecar.run(0.0, 60.0)
     assert sidecar.said.startswith(f"The throttle is for all clients, since {why}")
+    assert failure == sidecar.logs.failure
     lowered = [each for each in (ALICE, BOB, REST) if cluster.kafka.produce(each) is not None]
     assert [ALICE, BOB, REST] == lowered
     assert all((cluster.kafka.produce(each) or 0.0) < 5e6 for each in (ALICE, BOB))
@@ -338,6 +347,7 @@ async def test_too_many_writers_of_a_broker_do_not_count(
     cluster.wrote[2].append(("dave", "full"))
     await sidecar.run(0.0, 30.0)
     assert "since no sidecar tells who writes to broker 2." in sidecar.said
+    assert sidecar.logs.failure.endswith(": all sidecars have more than 2 users and topics.")
 
 
 async def test_an_id_without_a_topic_is_asked_for_again(cluster: Cluster) -> None:

@@ -2,12 +2,14 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from sidecar.client_quotas import writers as module
-from sidecar.client_quotas.writers import TopicWriters, Writer
+from sidecar.client_quotas.writers import BrokerWriters, LoggedRates, TopicWriters, Writer
 from sidecar.client_quotas.written import WHOLE_S, Written
 from sidecar.requestlog.line import Line
+from sidecar.requestlog.produce_size import ProduceTopic
 from sidecar.throttle.peak import PEAK_S
 from tests.sidecar.requestlog.lines import parsed_line
 
@@ -79,3 +81,15 @@ def test_a_log_with_a_gap_tells_not_all_for_a_minute(
     assert written.is_whole(now + WHOLE_S, lost)
     assert Writer("alice", "a", "") in writers_at(written, now)
     assert 2 >= len(writers_at(written, now))
+
+
+def test_all_pairs_that_are_kept_fit_an_answer() -> None:
+    """Other sidecars refuse a longer one, and then know nothing of this broker."""
+    writers, name = TopicWriters(), "\u20ac" * 1000
+    for shift in (0.0, PEAK_S):
+        topics = [ProduceTopic((), f"{number}") for number in range(1000)]
+        assert not writers.note(name, topics, BEGAN + shift)
+    known = list(writers.known(BEGAN + PEAK_S))
+    assert len(known) > 600
+    rates = LoggedRates(1e9, 1e9, 1e9)
+    assert len(msgspec.json.encode(BrokerWriters(1, "A" * 22, True, known, rates))) < 4 << 20
