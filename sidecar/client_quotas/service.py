@@ -30,7 +30,7 @@ space, and restores 10 MB/s after 6 s.
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -57,6 +57,7 @@ _REST_S: Final = 60.0
 _LONGEST_REST_S: Final = 600.0
 _SPACING_S: Final = 1.0
 _PERSIST_S: Final = 5.0
+_NAMED: Final = 3
 
 
 @dataclass(slots=True)
@@ -295,9 +296,7 @@ class QuotaThrottle:
             lowered = await self.platform.apply(planned.keep, planned.values, originals)
         if isinstance(lowered, Failure):
             return lowered
-        for entity, value in planned.values.items():
-            if lowered.get(entity) is None:
-                self._set(entity, value)
+        self._note_lowered(planned, lowered)
         restored: Outcomes | Failure = {}
         if planned.restore or planned.release:
             self.ledger.note_restoring(planned.restore, self.board.now())
@@ -305,25 +304,31 @@ class QuotaThrottle:
             restored = await self.platform.restore(originals, planned.release)
         if isinstance(restored, Failure):
             return restored
-        for entity in planned.restore:
-            if restored.get(entity) is None:
-                self.ledger.restored(entity, self.board.now())
-                self.changed += 1
-                _log.info("restored the produce quota of %s", entity)
+        self._note_restored(planned, restored)
         outcomes = (*lowered.values(), *restored.values())
         return next((failure for failure in outcomes if failure is not None), None)
 
-    def _set(self, entity: Entity, value: float) -> None:
-        original = self.ledger.kept[entity].original
-        if self.ledger.seen[entity][0] == original:
-            _log.warning(
-                "lowering the produce quota of %s from %s; now %.0f B/s on each broker",
-                entity,
-                _text(original),
-                value,
-            )
-        self.ledger.note_set(entity, value, self.board.now())
-        self.changed += 1
+    def _note_lowered(self, planned: Planned, outcomes: Outcomes) -> None:
+        begun = []
+        for entity, value in planned.values.items():
+            if outcomes.get(entity) is None:
+                original = self.ledger.kept[entity].original
+                if self.ledger.seen[entity][0] == original:
+                    begun.append(f"{entity} from {_text(original)} to {value:.0f} B/s")
+                self.ledger.note_set(entity, value, self.board.now())
+                self.changed += 1
+        if begun:
+            _log.warning("lowering produce quotas on each broker: %s", _some(begun))
+
+    def _note_restored(self, planned: Planned, outcomes: Outcomes) -> None:
+        ended = []
+        for entity in planned.restore:
+            if outcomes.get(entity) is None:
+                self.ledger.restored(entity, self.board.now())
+                self.changed += 1
+                ended.append(str(entity))
+        if ended:
+            _log.info("restored produce quotas: %s", _some(ended))
 
     async def _persist(self) -> None:
         try:
@@ -391,12 +396,19 @@ class QuotaThrottle:
         self.failure = text
 
     def _log_left(self) -> None:
-        for entity in {*self.ledger.left} - self._left:
+        if new := {*self.ledger.left} - self._left:
             _log.warning(
-                "the produce quota of %s is left alone: somebody else set it back several times",
-                entity,
+                "these produce quotas are left alone, as somebody else set them back several "
+                "times: %s",
+                _some(sorted(map(str, new))),
             )
-            self._left.add(entity)
+            self._left |= new
+
+
+def _some(texts: Sequence[str]) -> str:
+    """Name a few of what may be thousands."""
+    more = [f"and {len(texts) - _NAMED:,} more"] if len(texts) > _NAMED else []
+    return "; ".join([*texts[:_NAMED], *more])
 
 
 def _text(value: float | None) -> str:

@@ -247,11 +247,31 @@ async def test_a_quota_that_is_set_back_each_time_is_left_alone(
     texts = [
         record.getMessage() for record in caplog.records if "left alone" in record.getMessage()
     ]
-    expected = "the produce quota of user 'alice' is left alone"
-    assert [True] == [text.startswith(expected) for text in texts]
+    assert [True] == [text.endswith("several times: user 'alice'") for text in texts]
     assert is_rung(cluster.produce(BOB))
     await sidecar.run(1.0, RELEASED_S)
     assert BEFORE == cluster.quotas
+
+
+async def test_a_throttle_of_many_users_is_one_line(
+    clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It names three of six, with the default; so does the line of their release."""
+    caplog.set_level(logging.INFO, "sidecar.client_quotas.service")
+    cluster = FakeKafka({Entity(f"user-{number}"): {KEY: 1e7} for number in range(5)})
+    sidecar = Sidecar(cluster, clock)
+    await sidecar.run(0.0, 20.0)
+    (lowering,) = caplog.messages
+    begin = "lowering produce quotas on each broker: user 'user-0' from 10000000 B/s to "
+    assert lowering.startswith(begin)
+    assert lowering.endswith("; and 3 more")
+    caplog.clear()
+    await sidecar.run(1.0, RELEASED_S)
+    (restored,) = caplog.messages
+    assert (
+        "restored produce quotas: user 'user-0'; user 'user-1'; user 'user-2'; and 3 more"
+        == restored
+    )
 
 
 async def test_a_failure_is_logged_once(clock: FakeClock, caplog: pytest.LogCaptureFixture) -> None:
