@@ -43,6 +43,7 @@ from sidecar.kafka.client.messages import AdminRequest
 from sidecar.kafka.client.oauth_tokens import SharedTokens, TokenLogin
 from sidecar.kafka.client.security import Security
 from sidecar.settings import HostPort
+from sidecar.throttle.sizes import size
 
 if TYPE_CHECKING:
     from sidecar.kafka.client.kerberos import KerberosLogin
@@ -235,6 +236,11 @@ class GuardedConnection(AIOKafkaConnection):
         reader = self._reader
         while True:
             length = int.from_bytes(await reader.readexactly(4), "big", signed=True)
+            if length > LONGEST_FRAME_BYTES and self._versions:
+                raise ProtocolError(
+                    f"sends an answer of {size(length)}; at most "
+                    f"{LONGEST_FRAME_BYTES >> 20} MiB are read"
+                )
             if not SHORTEST_FRAME_BYTES <= length <= LONGEST_FRAME_BYTES:
                 raise ProtocolError(
                     f"announced a frame of {length} bytes, which is not an answer of Kafka; does "

@@ -174,6 +174,15 @@ async def test_a_length_is_checked_before_it_is_believed(
     assert says in message
 
 
+async def test_an_answer_that_is_too_long_is_called_so(clock: Clock) -> None:
+    """Not another protocol: the broker has already answered."""
+    length = struct.pack(">i", 18_100_000)
+    async with linked(clock) as (broker, link):
+        broker.twist = on_log_dirs(lambda _, frame: length + frame[4:])
+        message = await failing_call(link, FailureKind.PROTOCOL)
+    assert message.endswith("sends an answer of 18.1 MB; at most 16 MiB are read")
+
+
 async def test_the_longest_frame_that_is_believed_costs_only_what_comes(clock: Clock) -> None:
     """A frame of the longest length that stays half sent takes no memory for the rest."""
 
