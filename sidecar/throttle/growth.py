@@ -59,7 +59,7 @@ class Kind(StrEnum):
     REPLICA = "replica"
     """Replicas of partitions that other brokers lead."""
     TOPIC = "topic"
-    """Partitions of a topic whose leaders could not be read."""
+    """Partitions of a topic that have no leader, or whose leaders could not be read."""
     REASSIGNMENT = "reassignment"
     """Replicas that a reassignment adds to the broker."""
     MOVE = "log_dir_move"
@@ -397,6 +397,6 @@ def _total(replicas: Iterable[tuple[int, int, bool]]) -> int:
 
 
 def _led(leader: int | None, broker_id: int) -> Kind:
-    if leader is None:
+    if leader is None or leader < 0:
         return Kind.TOPIC
     return Kind.LEADER if leader == broker_id else Kind.REPLICA

@@ -97,6 +97,13 @@ def test_unknown_leaders() -> None:
     assert Part(Kind.TOPIC, "orders", 70, None) == found.parts[0]
 
 
+def test_partitions_without_a_leader() -> None:
+    """Metadata has -1 for them, which is no broker elsewhere."""
+    leaders = {("orders", 0): -1, ("orders", 1): -1}
+    found = parts(None, seen(100, {"orders": {0: 50, 1: 20}}), Placement(leaders, {}))
+    assert Part(Kind.TOPIC, "orders", 70, None) == found.parts[0]
+
+
 def test_most_topics_are_one_part() -> None:
     """Ten are named, those that grow most among them; arriving replicas stay apart."""
     many = {f"t{number:02}": {0: 1000} for number in range(30)}
