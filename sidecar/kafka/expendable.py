@@ -37,7 +37,7 @@ from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.throttle.growth import Partition
 from sidecar.throttle.memory import LogDir
 from sidecar.throttle.partition_track import Sight
-from sidecar.throttle.relief import ReliefClass, class_of, matching
+from sidecar.throttle.relief import BEYOND, ReliefClass, class_of, matching
 from sidecar.volumes import Failure
 
 NAMES_S: Final = 60.0
@@ -71,7 +71,8 @@ class Look:
         partitions: those that could be read.
         left_out: topic -> why some of it could not, or why Kafka would not free what is deleted.
         segment_bytes: topic -> its segment.bytes; without the unsuitable topics.
-        unsuitable: topic -> why nothing may be deleted from it, by its configuration.
+        unsuitable: topic -> why nothing may be deleted from it, by its configuration, or because
+            it is not read.
     """
 
     partitions: Mapping[Partition, Seen]
@@ -119,6 +120,7 @@ class ExpendableTopics:
         self._groups = GroupCommits(self._pool, clock)
         self._classes: Sequence[ReliefClass] = ()
         self._names: list[str] = []
+        self._beyond: list[str] = []
         self._named_at = 0.0
         self._brokers: Collection[int] = ()
 
@@ -138,8 +140,8 @@ class ExpendableTopics:
             names = await self._pool.call_any(AllTopics(), deadline, _names, "the topics")
             if isinstance(names, Failure):
                 return names
-            self._names, self._named_at = matching(names, classes), now
-            self._classes = classes
+            self._names, self._beyond = matching(names, classes)
+            self._named_at, self._classes = now, classes
         answer = await read_leaders(self._pool, self._names, deadline)
         if isinstance(answer, Failure):
             return answer
@@ -176,7 +178,9 @@ class ExpendableTopics:
                 # Kafka frees nothing of a replica that moves to another log dir, until that ends.
                 homes = frozenset(each for each in replicas if (key, each[0]) not in moving)
                 found[key] = Seen(sight, led.leader, homes)
-        return Look(found, left_out, *configs)
+        segment_bytes, unsuitable = configs
+        beyond = dict.fromkeys(self._beyond, BEYOND)
+        return Look(found, left_out, segment_bytes, unsuitable | beyond)
 
     async def examine(
         self,
@@ -261,12 +265,13 @@ class ExpendableTopics:
         return sizes, moving
 
 
-def _names(response: Response, _: HostPort) -> frozenset[str]:
-    return frozenset(
-        name
-        for code, name, _id, is_internal, *_more in response.topics or ()
+def _names(response: Response, _: HostPort) -> dict[str, int]:
+    """Topic -> the number of its partitions; each has an index and a leader."""
+    return {
+        name: len(leaders) // 2
+        for code, name, _id, is_internal, leaders, *_more in response.topics or ()
         if not code and not is_internal and name is not None
-    )
+    }
 
 
 def _undeletable(response: Response, _: HostPort) -> frozenset[str]:
@@ -289,6 +294,8 @@ def _configs(response: Response, _: HostPort) -> tuple[dict[str, int], dict[str,
             unsuitable[topic] = f"its cleanup.policy is {policy}: only delete is supported"
         elif values.get("remote.storage.enable") == "true":
             unsuitable[topic] = "its records are in tiered storage, too"
+        elif segment_bytes := values.get("segment.bytes"):
+            segments[topic] = int(segment_bytes)
         else:
-            segments[topic] = int(values["segment.bytes"])
+            unsuitable[topic] = "the broker does not report its segment.bytes"
     return segments, unsuitable

@@ -46,6 +46,7 @@ from sidecar.throttle.partition_track import Track, next_track
 from sidecar.throttle.peak import Peak, growth_of
 from sidecar.throttle.relief import (
     AGAIN_S,
+    BEYOND,
     MOST_IN_VAIN,
     ROUND_S,
     Deletion,
@@ -145,6 +146,7 @@ class Relief:
     _is_loaded: bool = field(default=False, init=False)
     _settle: tuple[float, float] = field(default=(-math.inf, 0.0), init=False)
     _logged: set[tuple[LogDir, bool]] = field(default_factory=set, init=False)
+    _logged_beyond: bool = field(default=False, init=False)
     _homes: dict[Partition, frozenset[LogDir]] = field(default_factory=dict, init=False)
     # Volume -> what was written to declared topics before its first step since the last gain.
     _written: dict[LogDir, int] = field(default_factory=dict, init=False)
@@ -218,6 +220,7 @@ class Relief:
         if isinstance(look, Failure):
             return look
         seen = look.partitions
+        self._log_beyond(look)
         refusal = self.file.problem or self._refusal(settle_s) or await self._close_steps(look)
         rooms = list(self._rooms())
         if not refusal:
@@ -367,7 +370,7 @@ class Relief:
                         f"the outcome of an earlier step is not known: {look.left_out[each.topic]}"
                     )
                 gone = Failure(
-                    FailureKind.BROKER, "the partition no longer exists, or is not declared"
+                    FailureKind.BROKER, "the partition no longer exists, or is not read any more"
                 )
                 outcomes[each.topic, each.partition] = gone if seen is None else seen.sight.start
             await self._end(begin, outcomes, found=True)
@@ -520,6 +523,13 @@ class Relief:
         elif self.failure and not failure:
             _log.info("room can be made again")
         self.failure = failure
+
+    def _log_beyond(self, look: Look) -> None:
+        beyond = [topic for topic, why in look.unsuitable.items() if why == BEYOND]
+        if beyond and not self._logged_beyond:
+            text = "nothing is deleted from %d declared topics, such as %s: %s"
+            _log.warning(text, len(beyond), beyond[0], BEYOND)
+        self._logged_beyond = bool(beyond)
 
     def _log(self, planned: Plan) -> None:
         if planned.room is None:

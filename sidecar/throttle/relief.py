@@ -53,6 +53,15 @@ MOST_IN_VAIN: Final = 3
 """After this number of reliefs in a row without a gain, something else fills the volume."""
 AGAIN_S: Final = 3600.0
 """How long such a volume is left alone then."""
+MOST_PARTITIONS: Final = 2500
+"""The most partitions that are read. What is known of one takes up to 16 kB of memory, and a
+reading of all takes a third of a second of CPU time."""
+
+BEYOND: Final = (
+    f"the declared topics have more than {MOST_PARTITIONS:,} partitions, and topics of earlier "
+    "classes and names come first"
+)
+"""Why a topic is left out that is not read."""
 
 NOTHING: Final = -1
 """The committed offset of a group that has committed for the topic, but not for the partition."""
@@ -326,9 +335,30 @@ def class_of(topic: str, classes: Iterable[ReliefClass]) -> ReliefClass | None:
     return next((each for each in classes if each.has(topic)), None)
 
 
-def matching(topics: Iterable[str], classes: Sequence[ReliefClass]) -> list[str]:
-    """The topics that some class has, sorted."""
-    return sorted(topic for topic in topics if class_of(topic, classes) is not None)
+def matching(
+    partitions: Mapping[str, int], classes: Sequence[ReliefClass]
+) -> tuple[list[str], list[str]]:
+    """The topics that some class has: those to read, and those beyond ``MOST_PARTITIONS``.
+
+    Args:
+        partitions: topic -> the number of its partitions.
+        classes: the classes; topics of the first class come first, and those of a class by name.
+    """
+    declared = [
+        (classes.index(each), topic)
+        for topic in partitions
+        if (each := class_of(topic, classes)) is not None
+    ]
+    read: list[str] = []
+    beyond: list[str] = []
+    left = MOST_PARTITIONS
+    for _, topic in sorted(declared):
+        if partitions[topic] <= left:
+            left -= partitions[topic]
+            read.append(topic)
+        else:
+            beyond.append(topic)
+    return read, beyond
 
 
 def _name(log_dir: LogDir) -> str:

@@ -227,7 +227,7 @@ async def _declared(
         return refused
     return replace(
         relief,
-        topics=names,
+        topics=sorted({*names, *look.unsuitable}),
         undeletable=sorted(refused),
         left_out={**look.left_out, **look.unsuitable},
         # With classes that ignore groups alone, no group holds anything.

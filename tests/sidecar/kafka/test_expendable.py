@@ -25,7 +25,7 @@ from sidecar.kafka.relief_messages import (
 )
 from sidecar.throttle.growth import Partition
 from sidecar.throttle.partition_track import Sight
-from sidecar.throttle.relief import NOTHING, ReliefClass
+from sidecar.throttle.relief import BEYOND, NOTHING, ReliefClass
 from sidecar.volumes import Failure
 from tests.sidecar.kafka.kio_codec import kio_answer
 from tests.sidecar.kafka.servers import PATIENCE_S, Clock, admin, bootstrap
@@ -51,6 +51,7 @@ class Kafka(FakeTopics):
         errors: api key -> the error in its answers.
         coordinator: the leader of __consumer_offsets 0; None: the topic does not exist.
         of_coordinator: what it answers for the partition.
+        more: other topics -> the number of their partitions, without a leader.
         rights: the user's operations on each topic, as bits.
         first: the first offset.
         moving: the broker on which the partition moves to another log dir; None: nowhere.
@@ -69,6 +70,7 @@ class Kafka(FakeTopics):
     errors: dict[int, ErrorCode] = field(default_factory=dict)
     coordinator: int | None = 0
     of_coordinator: ErrorCode = OK
+    more: dict[str, int] = field(default_factory=dict)
     rights: int = 1 << 8
     first: int = 100
     moving: int | None = None
@@ -83,6 +85,7 @@ class Kafka(FakeTopics):
 
     def topics(self, broker: FakeBroker) -> Mapping[str, Sequence[FakePartition]]:
         of = {"logs": [FakePartition(1, 4, (1, 0))], "orders": [FakePartition(1, 4, (1, 0))]}
+        of |= {name: [FakePartition(-1, 4, ())] * count for name, count in self.more.items()}
         offsets = () if self.coordinator is None else [FakePartition(self.coordinator, 4, (1, 0))]
         return {**of, OFFSETS: offsets} if offsets else of
 
@@ -256,19 +259,36 @@ async def test_a_share_group_holds_its_topics(clock: Clock) -> None:
         ({"cleanup.policy": "compact,delete"}, {}, "its cleanup.policy is compact,delete"),
         ({"remote.storage.enable": "true"}, {}, "its records are in tiered storage"),
         ({}, {DESCRIBE_CONFIGS_KEY: ErrorCode.topic_authorization_failed}, "needs DescribeConf"),
+        ({"segment.bytes": None}, {}, "the broker does not report its segment.bytes"),
     ],
 )
 async def test_topics_that_are_left_out(
-    clock: Clock, configs: dict[str, str], errors: dict[int, ErrorCode], why: str
+    clock: Clock, configs: dict[str, str | None], errors: dict[int, ErrorCode], why: str
 ) -> None:
     """Compaction hides how much is kept, tiered storage is not on the volume, unknown is no."""
-    kafka = Kafka(configs={**Kafka().configs, **configs}, errors=errors)
+    merged = {**Kafka().configs, **configs}
+    kafka = Kafka(configs={key: value for key, value in merged.items() if value}, errors=errors)
     async with topics(kafka, clock) as found:
         look = await found.look(CLASSES, PATIENCE_S)
     assert isinstance(look, Look)
     # Its partitions are read all the same: a step that a kill interrupted needs its outcome.
     assert ([LOGS], {}, {}) == (list(look.partitions), look.left_out, look.segment_bytes)
     assert why in look.unsuitable["logs"]
+
+
+async def test_the_first_topics_up_to_2500_partitions_are_read(clock: Clock) -> None:
+    """Those of the first class come first, then by name; a topic is read whole or not at all.
+
+    They are not "left out by a failure": a step that a kill interrupted does not wait for them.
+    """
+    kafka = Kafka(more={"a": 1000, "b": 1499, "c": 1})
+    classes = (*CLASSES, ReliefClass(("*",), keep_s=1.0))
+    async with topics(kafka, clock) as found:
+        look = await found.look(classes, PATIENCE_S)
+    assert isinstance(look, Look)
+    assert [LOGS] == list(look.partitions)
+    assert {"a", "b"} == look.left_out.keys()
+    assert dict.fromkeys(["c", "orders"], BEYOND) == look.unsuitable
 
 
 async def test_topics_that_may_not_be_deleted_from(clock: Clock) -> None:

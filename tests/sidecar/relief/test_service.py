@@ -11,7 +11,7 @@ import pytest
 from sidecar.control.board import Board
 from sidecar.relief import journal, service
 from sidecar.relief.journal import Entry
-from sidecar.throttle.relief import MOST_IN_VAIN
+from sidecar.throttle.relief import BEYOND, MOST_IN_VAIN
 from tests.sidecar.relief.scripted import (
     DECLARED,
     LIMIT,
@@ -398,6 +398,22 @@ async def test_a_dry_run_deletes_nothing(tmp_path: Path, caplog: pytest.LogCaptu
     assert sidecar.relief.planned.deletions
     (text,) = [text for text in caplog.messages if "would delete" in text]
     assert "of the oldest records in" in text
+
+
+async def test_topics_beyond_the_most_partitions_are_logged_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They are left out with the reason, and logged again after a time without any."""
+    world, sidecar = started(1, tmp_path)
+    world.unsuitable = {"more": BEYOND}
+    await run(world, 60.0, sidecar)
+    assert {"more": BEYOND} == sidecar.relief.left_out
+    world.unsuitable = {}
+    await run(world, 20.0, sidecar)
+    world.unsuitable = {"more": BEYOND}
+    await run(world, 20.0, sidecar)
+    logged = [text for text in caplog.messages if BEYOND in text and "such as" in text]
+    assert [f"nothing is deleted from 1 declared topics, such as more: {BEYOND}"] * 2 == logged
 
 
 def test_lines_older_than_90_days_are_removed(tmp_path: Path) -> None:
