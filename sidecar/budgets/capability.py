@@ -1,7 +1,7 @@
 """The capability for storage budgets (SIDECAR_BUDGETS_FILE)."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from fastapi import FastAPI
@@ -14,7 +14,7 @@ from sidecar.budgets.routes import add_budgets
 from sidecar.budgets.watch import NAME, BudgetWatch
 from sidecar.control.capability import Block, Build, Capability, Services, Table, Task
 from sidecar.settings import Settings
-from sidecar.throttle.budgets import BudgetRules, Owners, Usage
+from sidecar.throttle.budgets import Budget, BudgetRules, Owners, Usage
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.sizes import duration_in_words, size
 from sidecar.throttle.slope import SlopeRules
@@ -124,20 +124,31 @@ class BudgetCapability(Capability):
         if unseen:
             brokers = ", ".join(map(str, unseen))
             yield f"Not seen, so that owners may use more: brokers {brokers}."
-        if self.watch is None:
-            return
-        rules = self.watch.rules
-        shown = [each.owner for each in self.watch.owners.budgets if not rules.enforces(each)]
-        if not rules.is_enforced or len(shown) == len(self.watch.owners.budgets):
-            yield "These budgets are only shown: nobody is slowed by them."
-        elif rules.by_quotas:
-            yield "Client quotas slow the principals of owners past their soft size."
-        if rules.is_enforced and shown:
-            more = ", ..." if len(shown) > _NAMED else ""
+        if self.watch is not None:
+            yield from _enforced(self.watch.rules, self.watch.owners.budgets)
+
+
+def _enforced(rules: BudgetRules, budgets: Sequence[Budget]) -> Iterator[str]:
+    if not any(rules.enforces(each) for each in budgets):
+        yield "These budgets are only shown: nobody is slowed by them."
+    elif rules.by_quotas:
+        yield "Client quotas slow the principals of owners past their soft size."
+    if rules.is_enforced and rules.by_quotas:
+        if without := [each.owner for each in budgets if not each.principals]:
             yield (
                 "Only shown, because SIDECAR_ENFORCEMENT=client-quotas slows no owner without "
-                f"principals in the file of budgets: {', '.join(shown[:_NAMED])}{more}."
+                f"principals in the file of budgets: {_named(without)}."
             )
+        if rules.unslowed:
+            yield (
+                "Not slowed, because their principals would need too many client quotas: "
+                f"{_named(sorted(rules.unslowed))}. Give each principal a produce quota of its "
+                "own."
+            )
+
+
+def _named(owners: Sequence[str]) -> str:
+    return ", ".join(owners[:_NAMED]) + (", ..." if len(owners) > _NAMED else "")
 
 
 def _row(usage: Usage) -> tuple[str, ...]:

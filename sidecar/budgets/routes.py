@@ -40,7 +40,8 @@ class BudgetDocument:
     """The users that are slowed where client quotas enforce."""
     is_enforced: bool
     """Whether the factor applies. It does not in observe mode, with `SIDECAR_ENFORCEMENT=none`, and
-    with `client-quotas` for an owner without principals."""
+    with `client-quotas` for an owner without principals, or if they would need more than 2,000 new
+    quotas."""
     topics: Annotated[int, Field(ge=0)]
     """The number of its topics."""
     bytes_per_second: float | None

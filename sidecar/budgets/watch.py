@@ -240,6 +240,7 @@ class BudgetWatch:
         unseen = self._sizes.seen({**memory.active, **memory.fenced}, self.rules.validity_s, now)
         seen = Seen(self._sizes.sizes, tuple(unseen), now)
         before, owners = self.usages, self.owners
+        self.rules = replace(self.rules, unslowed=self.board.readers.unslowed)
         self.usages = await _THREADS.call(next_usages, owners, before, seen, self.rules, read)
         found, left_out = throttles(self.usages.values())
         self._resumed = {

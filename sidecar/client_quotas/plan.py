@@ -152,6 +152,11 @@ class Ledger:
         """The entities that the sidecar leaves alone."""
         return [entity for entity, count in self.fights.items() if count >= MOST_FIGHTS]
 
+    def copies(self, found: Found) -> list[Entity]:
+        """The quotas of users that had none of their own."""
+        kept = self.kept | dict(found.kept)
+        return [entity for entity, each in kept.items() if _is_copy(entity, each.original)]
+
     def lowered(self, found: Found) -> dict[Entity, float]:
         """The quotas that are not as they were."""
         return {

@@ -26,7 +26,8 @@ FRESH_S: Final = 15.0
 
 MOST_QUOTAS: Final = 2000
 """The most quotas that fall for users in scope, each with a record of its original. For more, all
-clients are throttled by the quotas that there are."""
+clients are throttled by the quotas that there are. It is also the most copies for storage budgets
+(``sidecar.client_quotas.budget_users``)."""
 
 _NAMED: Final = 5
 
@@ -137,7 +138,12 @@ def quotas_for(users: Iterable[str], quotas: Collection[Entity]) -> int:
         users: the users.
         quotas: the entities that have a produce quota.
     """
-    copies = 1 + sum(each.user in {None, DEFAULT} for each in quotas)
+    copies = copies_for_user(quotas)
     return sum(
         1 if Entity(user) in quotas or Entity(user, DEFAULT) in quotas else copies for user in users
     )
+
+
+def copies_for_user(quotas: Collection[Entity]) -> int:
+    """Return how many quotas a user without one of its own gets at most."""
+    return 1 + sum(each.user in {None, DEFAULT} for each in quotas)

@@ -35,13 +35,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sidecar.client_quotas.broker_metrics import FRESH_S, BrokerMetrics
+from sidecar.client_quotas.budget_users import users_of_budgets
 from sidecar.client_quotas.early_fall import EarlyFall
 from sidecar.client_quotas.log_watch import LogWatch
 from sidecar.client_quotas.plan import Found, Ledger, Planned, Wanted, beginning
 from sidecar.client_quotas.platform import Outcomes, QuotaPlatform
 from sidecar.client_quotas.rates import Rates, of_cluster
 from sidecar.client_quotas.retained import retain
-from sidecar.client_quotas.scope import Scoped
+from sidecar.client_quotas.scope import MOST_QUOTAS, Scoped
 from sidecar.client_quotas.written import Written
 from sidecar.control.board import Board
 from sidecar.quotas.entities import Entity, Name
@@ -58,6 +59,10 @@ _LONGEST_REST_S: Final = 600.0
 _SPACING_S: Final = 1.0
 _PERSIST_S: Final = 5.0
 _NAMED: Final = 3
+_UNSLOWED: Final = (
+    "storage budget of %s: its principals are not slowed, because they would need more than %d new "
+    "quotas; give each of them a produce quota of its own"
+)
 
 
 @dataclass(slots=True)
@@ -172,10 +177,13 @@ class QuotaThrottle:
     @property
     def slowed(self) -> dict[Name, float]:
         """The users that storage budgets slow, with their factors."""
-        users: dict[Name, float] = {}
-        for each in self._decided.budgets.values() if self.lowers else ():
-            users |= {user: min(each.factor, users.get(user, 1.0)) for user in each.principals}
-        return users
+        return self._of_budgets[0]
+
+    @property
+    def _of_budgets(self) -> tuple[dict[Name, float], frozenset[str]]:
+        found = self.found or Found({}, {})
+        budgets = self._decided.budgets if self.lowers else {}
+        return users_of_budgets(budgets, found.quotas.keys(), self.ledger.copies(found))
 
     @property
     def in_scope(self) -> Scoped | None:
@@ -376,12 +384,18 @@ class QuotaThrottle:
         return self.board.snapshot.decision.decided
 
     def _throttles(self) -> bool:
-        return self._decided.factor < 1.0 or bool(self.slowed) or self._early.is_near
+        # Owners that are not slowed count: they may be as soon as their users have own quotas.
+        past = any(each.principals for each in self._decided.budgets.values()) and self.lowers
+        return self._decided.factor < 1.0 or past or self._early.is_near
 
     def _publish(self) -> None:
         """Let sentences say that producers are throttled only while a quota is lowered."""
         readers = self.board.readers
         readers.lowered = len(self.lowered)
+        unslowed = self._of_budgets[1] if self._acts else frozenset()
+        for owner in sorted(unslowed - readers.unslowed):
+            _log.warning(_UNSLOWED, owner, MOST_QUOTAS)
+        readers.unslowed = unslowed
         readers.near, readers.steering = "", frozenset()
         if self._acts and (self._early.is_near or self.ledger.kept):
             readers.near = str(self._early.nearest) if self._early.is_on else ""

@@ -177,16 +177,20 @@ class BudgetRules:
         validity_s: how long a reading counts, seconds.
         is_enforced: whether the factors apply.
         by_quotas: whether client quotas apply them, and so only to owners with principals.
+        unslowed: the owners whose principals would need too many client quotas.
     """
 
     slope: SlopeRules
     validity_s: float
     is_enforced: bool
     by_quotas: bool = False
+    unslowed: frozenset[str] = frozenset()
 
     def enforces(self, budget: Budget) -> bool:
         """Whether the factor of an owner applies."""
-        return self.is_enforced and (not self.by_quotas or bool(budget.principals))
+        if self.by_quotas and (not budget.principals or budget.owner in self.unslowed):
+            return False
+        return self.is_enforced
 
 
 @dataclass(frozen=True, slots=True)

@@ -302,6 +302,7 @@ class Readers:
         lowered: how many produce quotas the sidecar has lowered in Kafka.
         near: for which volume they are lowered before its limit, in words; "" for none.
         steering: the brokers whose volumes decide how far they are lowered.
+        unslowed: the owners past their soft bytes whose principals would need too many quotas.
     """
 
     def __init__(self) -> None:
@@ -310,6 +311,7 @@ class Readers:
         self.lowered = 0
         self.near = ""
         self.steering: frozenset[int] = frozenset()
+        self.unslowed: frozenset[str] = frozenset()
 
     def record(self, report: Report, generation: int | None, now: float) -> Reader:
         """Remembers a report, and returns its reader.

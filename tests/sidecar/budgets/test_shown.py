@@ -72,6 +72,13 @@ async def test_client_quotas_slow_only_owners_with_principals() -> None:
     assert {"etl": ("loader",), "web": ()} == {
         owner: each.principals for owner, each in throttled.items()
     }
+    scene.board.readers.unslowed = frozenset({"etl"})
+    await scene.at(60.0)
+    assert not (await sidecar.get("/v1/budgets")).json()["budgets"][0]["is_enforced"]
+    page = (await sidecar.get("/")).text
+    assert "only shown: nobody is slowed by them." in page
+    assert "their principals would need too many client quotas: etl." in page
+    scene.board.readers.unslowed = frozenset()
     scene.watch.owners = Owners([web])
     assert "only shown: nobody is slowed by them." in (await sidecar.get("/")).text
 

@@ -1,16 +1,17 @@
 """Users whose owner is past its storage budget: their quotas alone fall, and come back exactly."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from sidecar.client_quotas import budget_users
 from sidecar.client_quotas.plan import Found, Ledger, Wanted
 from sidecar.client_quotas.rates import Rates
 from sidecar.quotas.entities import DEFAULT, Entity, Name, resolve
-from sidecar.quotas.kept_originals import Kept
+from sidecar.quotas.kept_originals import Kept, without_records
 from sidecar.throttle.memory import BudgetThrottle
 from sidecar.throttle.quota_steps import STEP_S
 from tests.sidecar.client_quotas.build import FLOOR, KEY, FakeKafka, Sidecar
@@ -162,3 +163,35 @@ async def test_a_budget_acts_through_the_same_journal() -> None:
         each.past_budget = {}
     await first.run(1.0, 120.0, second)
     assert before == cluster.quotas
+
+
+async def test_an_owner_whose_users_need_too_many_copies_is_not_slowed(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither before nor while another owner is; it is as soon as its users have own quotas.
+
+    Of 9 quotas of client-ids, each of the other owner's users gets 10 copies.
+    """
+    monkeypatch.setattr(budget_users, "MOST_QUOTAS", 20)
+    clock = FakeClock(1000.0)
+    before = {Entity(client_id=f"app-{number}"): {KEY: 1e7} for number in range(9)}
+    cluster = FakeKafka({entity: dict(own) for entity, own in before.items()})
+    sidecar = Sidecar(cluster, clock)
+    await sidecar.run(1.0, 10.0)
+    past = BudgetThrottle(0.0, ("t",), clock.now, ("etl", "loader"))
+    sidecar.past_budget = {"etl": past, "web": replace(past, principals=("web",))}
+    await sidecar.run(1.0, 60.0)
+    assert {"etl", "loader", None} == {each.user for each in without_records(cluster.quotas)}
+    assert frozenset({"web"}) == sidecar.board.readers.unslowed
+    sidecar.past_budget = dict(reversed(sidecar.past_budget.items()))
+    await sidecar.run(1.0, 20.0)
+    assert {"etl": 0.0, "loader": 0.0} == sidecar.throttle.slowed
+    said = "its principals are not slowed, because they would need more than 2000 new quotas"
+    assert ["web"] == [text.split()[3][:-1] for text in caplog.messages if said in text]
+    cluster.quotas[Entity("web")] = {KEY: 1e7}
+    await sidecar.run(1.0, 60.0)
+    assert 1e7 > (cluster.produce(Entity("web")) or 0.0)
+    assert frozenset() == sidecar.board.readers.unslowed
+    sidecar.past_budget = {}
+    await sidecar.run(1.0, 200.0)
+    assert {**before, Entity("web"): {KEY: 1e7}} == cluster.quotas
