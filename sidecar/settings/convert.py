@@ -56,9 +56,9 @@ def text(raw: object) -> str:
     given = _given(raw)
     try:
         given.encode()
-    except UnicodeEncodeError as error:
+    except UnicodeEncodeError:
         # Bytes of a variable that are not UTF-8 are surrogates in Python.
-        raise ValueError("is not UTF-8: write it in UTF-8, not in Latin-1, for example") from error
+        raise ValueError("is not UTF-8: write it in UTF-8, not in Latin-1, for example") from None
     return given
 
 
