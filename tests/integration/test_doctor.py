@@ -1,5 +1,6 @@
 """``doctor`` on real brokers: one whole installation, and broken ones."""
 
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -105,7 +106,8 @@ async def test_a_whole_installation_and_what_breaks_it(
         # A limit that is smaller than what is written in an interval: 1 MB/s, by the history.
         path = obeying.brokers[0].volumes[0].path
         (tmp_path / "history").mkdir()
-        for at, used in ((0.0, 0), (60.0, 60_000_000)):
+        now = round(time.time())
+        for at, used in ((now - 60.0, 0), (now, 60_000_000)):
             volume = Volume(0, str(path), 10**9, 10**9 - used)
             line = to_line(Observation(at, "me", None, {0: Reading(0, at, (volume,))}), "me", at)
             with (tmp_path / "history" / file_name("me", at)).open("ab") as file:

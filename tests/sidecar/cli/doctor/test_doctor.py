@@ -134,7 +134,7 @@ def test_prometheus_and_the_history_have_the_highest_rate(
         f"{query}kafka_throttle_build_info": reply({"data": {"result": [{}]}}),
         f"{query}{series}": reply({"data": {"result": [known | {"value": [0, "7e6"]}]}}),
     }
-    begin = time.time() - 3600
+    begin = round(time.time()) - 3600
     for at, used in ((begin, 0), (begin + 60, 0), (begin + 120, 540_000_000)):
         volume = Volume(0, "/var/lib/kafka/data-0", 100 * GIB, 90 * GIB - used)
         line = to_line(Observation(at, "me", None, {0: Reading(0, at, (volume,))}), "me", at)
