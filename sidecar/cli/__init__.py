@@ -168,6 +168,11 @@ class LazyGroup(click.Group):
             if error.errno == errno.EPIPE:
                 return ctx.exit(2)
             raise _Refusal(f"The output can't be written: {error.strerror}") from error
+        except SystemExit as end:
+            if isinstance(end.__context__, BrokenPipeError):
+                # rich ends the process with 1 if nobody reads its table.
+                return ctx.exit(2)
+            raise
         except (KeyboardInterrupt, click.Abort):
             # Shells expect this code from a program that SIGINT has ended.
             return ctx.exit(130)

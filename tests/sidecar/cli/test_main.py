@@ -2,10 +2,10 @@
 
 import errno
 import importlib
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import click
 import pytest
@@ -173,15 +173,24 @@ def test_an_output_that_nobody_reads_is_no_verdict(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.slow
-def test_the_program_ends_with_2_when_its_output_cannot_be_written() -> None:
-    """What is still to be written at the end of the process does not change the code."""
-    settings = [sys.executable, "-m", "sidecar", "settings"]
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(settings, stdout=full, stderr=subprocess.PIPE, check=False, text=True)
-    assert (2, "The output can't be written: No space left on device\n") == (
-        done.returncode,
-        done.stderr,
-    )
+@pytest.mark.parametrize("options", [(), ("--json",)])
+@pytest.mark.parametrize(
+    ("is_pipe", "message"),
+    [(False, "The output can't be written: No space left on device\n"), (True, "")],
+)
+def test_the_program_ends_with_2_when_its_output_cannot_be_written(
+    options: tuple[str, ...], is_pipe: bool, message: str
+) -> None:
+    """A table or JSON: what is still to be written at the end does not change the code."""
+    settings = [sys.executable, "-m", "sidecar", "settings", *options]
+    if is_pipe:
+        unread, output = os.pipe()
+        os.close(unread)
+    else:
+        output = os.open("/dev/full", os.O_WRONLY)
+    done = subprocess.run(settings, stdout=output, stderr=subprocess.PIPE, check=False, text=True)
+    os.close(output)
+    assert (2, message) == (done.returncode, done.stderr)
 
 
 def test_a_bug_ends_with_2_and_its_traceback(
