@@ -147,7 +147,9 @@ class BudgetWatch:
             # What the first brokers have of an owner is not all, and would release it.
             self._resumed = self.board.snapshot.memory.budgets
         active = sorted(self.board.snapshot.memory.active)
-        known = {broker_id: self.contents.request(broker_id) for broker_id in active}
+        known = {
+            broker_id: self.contents.request(broker_id, in_parts=False) for broker_id in active
+        }
         new = {
             broker_id: each
             for broker_id, each in known.items()
@@ -218,12 +220,10 @@ class BudgetWatch:
         for broker_id, contents in new.items():
             if not isinstance(contents.result, Failure):
                 log_dirs = (each.packed for each in contents.result.values())
-                # The splits of all volumes are by one placement.
-                placed = (each.placement.arriving for each in contents.splits.values())
                 reading = broker_topics(
                     contents.answered_at,
                     log_dirs,
-                    next(placed, None),
+                    contents.arriving,
                     is_partial=self._lacks_log_dirs(broker_id, len(contents.result)),
                 )
                 self._sizes.take(broker_id, reading)

@@ -1,10 +1,10 @@
 """The users that storage budgets slow, as far as their quotas are few enough: a function.
 
 A user without a produce quota of its own gets a copy of each quota that limits its clients
-(``sidecar.client_quotas.plan``). With many quotas of client-ids these are so many that Kafka's
-answer with all quotas becomes too long to read, and nothing could be restored. So an owner whose
-principals need more new quotas than ``MOST_QUOTAS`` leaves is not slowed. Copies that are still
-there count, those of users in scope too, so an owner that is slowed stays slowed.
+(``sidecar.client_quotas.plan``). With thousands of client-ids, Kafka's answer with all quotas would
+become too long to read, and nothing could be restored. So an owner whose principals need more new
+quotas than ``MOST_QUOTAS`` leaves is not slowed. Copies that are still there count, those of users
+in scope too, so an owner that is slowed stays slowed.
 
 Example: a cluster has 500 quotas of client-ids. "etl" has 3 principals, which need 1,503 copies.
 "web" has one, which would need 501 more, so "web" is not slowed.

@@ -2,8 +2,9 @@
 
 Whoever shows a broker's volumes gets the last answer and requests a new read. One task reads one
 broker at a time, and no broker more often than every ``EVERY_S``, whoever asks and whether or not
-it answered. After each read, its volumes are split into parts (``sidecar.throttle.growth``). An
-answer that nobody has requested for ``RETENTION_S`` is forgotten.
+it answered. After each read, its volumes are split into parts (``sidecar.throttle.growth``), unless
+they were requested without parts for ``STALE_S``. An answer that nobody has requested for
+``RETENTION_S`` is forgotten.
 
 Example: three people have an open page, which is renewed every 10 s. Broker 2 is read once a
 minute. After they close the page, the broker is no longer read.
@@ -19,6 +20,7 @@ from sidecar.threads import OwnThreads
 from sidecar.throttle.arrivals import Arrivals, arrivals
 from sidecar.throttle.growth import (
     LogDirReading,
+    Partition,
     Placement,
     Replicas,
     Split,
@@ -71,6 +73,7 @@ class Contents:
         before: the same after the read before.
         arrivals: log dir -> what still arrives there; empty until that is known.
         split_at: when the answer came whose parts these are, steady seconds; None until known.
+        arriving: the partitions that a reassignment adds, as in ``Placement``.
     """
 
     result: ContentsResult
@@ -79,6 +82,7 @@ class Contents:
     before: Mapping[str, Split] = field(default_factory=dict, compare=False)
     arrivals: Mapping[str, Arrivals] = field(default_factory=dict, compare=False)
     split_at: float | None = field(default=None, compare=False)
+    arriving: Mapping[Partition, tuple[int, ...]] | None = field(default=None, compare=False)
 
 
 @dataclass(slots=True)
@@ -103,13 +107,20 @@ class VolumeContents:
     _readings: dict[int, Mapping[str, LogDirReading]] = field(default_factory=dict, init=False)
     # Broker id -> its last placements, each with when it was read.
     _placements: dict[int, list[tuple[float, Placement]]] = field(default_factory=dict, init=False)
+    # Broker id -> when its volumes in parts were requested last.
+    _in_parts: dict[int, float] = field(default_factory=dict, init=False)
     # Broker id -> when its last read began.
     _requested: dict[int, float] = field(default_factory=dict, init=False)
     _due: dict[int, None] = field(default_factory=dict, init=False)
     _news: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
-    def request(self, broker_id: int) -> Contents | None:
-        """Return a broker's last answer, if any, and request a new read if that is due."""
+    def request(self, broker_id: int, *, in_parts: bool = True) -> Contents | None:
+        """Return a broker's last answer, if any, and request a new read if that is due.
+
+        Without ``in_parts``, its volumes are split only if others request that.
+        """
+        if in_parts:
+            self._in_parts[broker_id] = self.clock()
         asked_at = self._requested.get(broker_id)
         if asked_at is None or self.clock() >= asked_at + self.every_s:
             self._due[broker_id] = None
@@ -136,20 +147,17 @@ class VolumeContents:
                 # The last splits stay until the next ones are known.
                 contents = replace(before, result=result, answered_at=answered_at)
                 if self.place is not None and not isinstance(result, Failure):
-                    splits, arriving = await self._split(broker_id, result, self.place)
-                    contents = replace(
-                        contents,
-                        splits=splits,
-                        before=before.splits,
-                        arrivals=arriving,
-                        split_at=answered_at,
-                    )
+                    contents = await self._split(broker_id, contents, result, self.place)
                 self._known[broker_id] = contents
             self._forget()
 
     async def _split(
-        self, broker_id: int, result: Mapping[str, LogDirTopics], place: GetPlacement
-    ) -> tuple[Mapping[str, Split], Mapping[str, Arrivals]]:
+        self,
+        broker_id: int,
+        contents: Contents,
+        result: Mapping[str, LogDirTopics],
+        place: GetPlacement,
+    ) -> Contents:
         read_at = self._requested[broker_id]
         earlier = {
             log_dir: reading
@@ -160,22 +168,42 @@ class VolumeContents:
             log_dir: LogDirReading(topics.used_bytes, topics.packed, read_at)
             for log_dir, topics in result.items()
         }
-        # Many partitions take a while, in which the event loop has other work.
-        named = await _THREADS.call(_named, earlier, later)
-        shown = ([each.topic for each in topics.largest] for topics in result.values())
-        placement = await place(broker_id, sorted(set().union(*named.values(), *shown)))
+        asked_at = self._in_parts.get(broker_id)
+        in_parts = asked_at is not None and read_at <= asked_at + STALE_S
+        named: Mapping[str, Sequence[str]] = {}
+        topics: set[str] = set()
+        if in_parts:
+            # Many partitions take a while, in which the event loop has other work.
+            named = await _THREADS.call(_named, earlier, later)
+            shown = ([each.topic for each in found.largest] for found in result.values())
+            topics = set().union(*named.values(), *shown)
+        placement = await place(broker_id, sorted(topics))
         if isinstance(placement, Failure):
             placement = Placement()
         before = self._placements.get(broker_id, ())
         recent = [(at, each) for at, each in before if read_at <= at + STALE_S]
         self._placements[broker_id] = recent = [*recent, (read_at, placement)]
         placement = completed([each for _, each in recent])
-        return await _THREADS.call(_splits, earlier, later, broker_id, named, placement)
+        splits: Mapping[str, Split] = {}
+        arriving: Mapping[str, Arrivals] = {}
+        if in_parts:
+            splits, arriving = await _THREADS.call(
+                _splits, earlier, later, broker_id, named, placement
+            )
+        return replace(
+            contents,
+            splits=splits,
+            before=contents.splits,
+            arrivals=arriving,
+            split_at=contents.answered_at if in_parts else None,
+            arriving=placement.arriving,
+        )
 
     def _forget(self) -> None:
         now = self.clock()
         for broker_id in [each for each, at in self._requested.items() if now > at + RETENTION_S]:
             del self._requested[broker_id]
+            self._in_parts.pop(broker_id, None)
             self._known.pop(broker_id, None)
             self._readings.pop(broker_id, None)
             self._placements.pop(broker_id, None)

@@ -92,6 +92,8 @@ async def placement(
     moves = await _moves(admin, broker_id, timeout_s)
     known = None if isinstance(moves, Failure) else _arriving(moves, broker_id)
     asked = sorted({*topics, *(topic for topic, _ in known or ())})
+    if not asked:
+        return Placement(arriving=known)
     metadata = Query(MetadataOfTopics(asked), "Metadata", "Describe")
     led = await query_each(admin, [broker_id], lambda _: metadata, _leaders, timeout_s)
     leaders = led if isinstance(led, Failure) else led[broker_id]

@@ -1,7 +1,7 @@
 """Contents are read only while a page is open, from a broker once a minute at most."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
@@ -13,7 +13,9 @@ from sidecar.control.volume_contents import (
     VolumeContents,
 )
 from sidecar.kafka.largest_topics import LogDirTopics
+from sidecar.throttle.growth import Placement
 from sidecar.volumes import Failure, FailureKind
+from tests.sidecar.growth.build import contents_of
 from tests.sidecar.throttle.build import FakeClock
 
 NOTHING = {"/a": LogDirTopics(0, 0, ())}
@@ -119,3 +121,30 @@ async def test_what_is_old_is_forgotten(scene: Scene) -> None:
     assert [Contents(NOTHING, 0.0)] == await scene.request(1)
     scene.clock.now = 2 * RETENTION_S + 1
     assert [None] == await scene.request(1)
+
+
+async def test_without_parts_only_what_arrives_is_read(scene: Scene) -> None:
+    """Once parts are requested, the next reading has them, with the growth since the one before."""
+    asked: list[Sequence[str]] = []
+    arriving = {("orders", 0): (2, 1)}
+
+    async def place(_: int, topics: Sequence[str]) -> Placement:
+        asked.append(topics)
+        return Placement(arriving=arriving)
+
+    scene.contents.place = place
+    scene.brokers.answer = {"/a": contents_of(100, {"orders": 60})}
+    for scene.clock.now in (0.0, EVERY_S):
+        scene.contents.request(1, in_parts=False)
+        await scene.request()
+    found = scene.contents.known(1)
+    assert found is not None
+    assert (arriving, {}, None) == (found.arriving, found.splits, found.split_at)
+    await scene.request(1)
+    scene.clock.now = 2 * EVERY_S
+    await scene.request(1)
+    await asyncio.sleep(0.1)
+    (found,) = await scene.request(1)
+    assert found is not None
+    assert [0] == [each.growth_bytes for each in found.splits.values()]
+    assert [[], [], ["orders"]] == asked

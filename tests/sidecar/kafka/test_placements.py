@@ -103,7 +103,7 @@ async def test_the_sizes_of_what_arrives() -> None:
             await placement(admin(bootstrap(cluster)), at, PATIENCE_S, []) for at in (1, 2)
         ]
     assert ({("orders", 0): 700}, {}) == (at_1.sizes, at_2.sizes)
-    assert [None, ["orders"], None, []] == asked
+    assert [None, ["orders"], None] == asked
 
 
 async def test_where_replicas_arrive() -> None:
