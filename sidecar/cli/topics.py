@@ -18,6 +18,7 @@ import click
 from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_admin
 from sidecar.cli.options import duration
 from sidecar.cli.topic_names import MOST_PARTITIONS, NamedTopic, names_options, read_names
+from sidecar.errors import SidecarError
 from sidecar.formats.gathered_options import gathered
 
 if TYPE_CHECKING:
@@ -241,9 +242,10 @@ def _run(
                 on_result=on_result,
             )
             results.take(asyncio.run(request))
-    except KeyboardInterrupt:
-        # Earlier requests took effect.
-        results.print(as_json=options.as_json)
+    except BaseException as error:
+        # Earlier requests took effect. A SidecarError comes before the first one.
+        if not isinstance(error, SidecarError):
+            results.print(as_json=options.as_json)
         raise
     results.print(as_json=options.as_json)
     context.exit(results.exit_code)
