@@ -46,6 +46,12 @@ BRAKE_S: Final = 10.0
 MOST_CHARACTERS: Final = 1_000_000
 """The characters of the names of all throttled topics, which each broker gets."""
 
+MOST_TOPICS: Final = 100_000
+"""The throttled topics. Quota callbacks refuse a document with more of them."""
+
+MOST_OWNERS: Final = 10_000
+"""The throttled owners, for the same reason."""
+
 State = Literal["free", "slowed", "paused"]
 
 _NOWHERE: Final = -1
@@ -288,20 +294,22 @@ def _brake(budget: Budget, used_bytes: int, fill: Fill, slope: Slope) -> float:
 def throttles(usages: Iterable[Usage]) -> tuple[dict[str, BudgetThrottle], tuple[str, ...]]:
     """The throttles of owners past their soft bytes, and the owners that had to be left out.
 
-    The names of all throttled topics have ``MOST_CHARACTERS`` together. Owners that use the largest
-    part of their budget come first, and those whose names do not fit beside them are left out.
+    There are ``MOST_OWNERS`` with ``MOST_TOPICS``, whose names have ``MOST_CHARACTERS`` together.
+    Owners that use the largest part of their budget come first, and those that do not fit beside
+    them are left out.
     """
     found: dict[str, BudgetThrottle] = {}
     left_out: list[str] = []
-    characters = 0
+    characters = count = 0
     for usage in sorted(usages, key=lambda each: (-each.ratio, each.budget.owner)):
         if usage.factor == 1.0 or not usage.topics:
             continue
         wanted = sum(map(len, usage.topics))
-        if characters + wanted > MOST_CHARACTERS:
+        fits = characters + wanted <= MOST_CHARACTERS and count + len(usage.topics) <= MOST_TOPICS
+        if not fits or len(found) == MOST_OWNERS:
             left_out.append(usage.budget.owner)
         else:
-            characters += wanted
+            characters, count = characters + wanted, count + len(usage.topics)
             topics = tuple(sorted(usage.topics))
             principals = usage.budget.principals
             found[usage.budget.owner] = BudgetThrottle(usage.factor, topics, usage.at, principals)

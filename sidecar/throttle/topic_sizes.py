@@ -4,8 +4,9 @@ A size has two forms: the bytes of all replicas, and the bytes of each partition
 its largest replica. A copy that a log-dir move makes is left out, because an operator made it and
 not a client. For the same reason, a partition counts during a reassignment by its largest replicas,
 as many as it will have. A reading of a broker counts for the validity. After that the broker is not
-seen, and sums without it are the least that topics can have. A reading that lacks a log dir renews
-only what it has, and the broker is not seen once the last one with all log dirs is too old.
+seen, and sums without it are the least that topics can have. Topics that were read alone since then
+still count for the validity. A reading that lacks a log dir renews only what it has, and the broker
+is not seen once the last one with all log dirs is too old.
 
 Sums are kept for each topic, and only topics whose partitions have changed are added up again. So
 the cost of a reading grows with what was written, not with what there is.
@@ -90,6 +91,8 @@ class TopicSizes:
         self._sizes: dict[str, TopicSize] = {}
         # The last readings without all log dirs, of brokers with a valid reading that has all.
         self._partial: dict[int, BrokerTopics] = {}
+        # Broker id -> topic -> when it was read alone, since the last reading of all.
+        self._alone: dict[int, dict[str, float]] = {}
 
     @property
     def sizes(self) -> Mapping[str, TopicSize]:
@@ -118,10 +121,13 @@ class TopicSizes:
         if asked is None:
             if before is None or before.is_partial or not reading.is_partial:
                 self._partial.pop(broker_id, None)
+                self._alone.pop(broker_id, None)
                 self._replace(broker_id, reading)
                 return
             self._partial[broker_id] = reading
             asked = reading.topics
+        elif before is not None and not reading.is_partial:
+            self._alone.setdefault(broker_id, {}).update(dict.fromkeys(asked, reading.read_at))
         if before is None:
             return
         # Thousands of other topics are not touched.
@@ -144,9 +150,20 @@ class TopicSizes:
         """
         for broker_id, reading in list(self._brokers.items()):
             if not is_valid(reading.read_at, validity_s, now):
-                self._replace(broker_id, self._partial.pop(broker_id, None))
+                partial = self._partial.pop(broker_id, None)
+                self._replace(broker_id, partial or self._read_alone(broker_id, validity_s, now))
         whole = {key for key, each in self._brokers.items() if not each.is_partial}
         return sorted(set(brokers) - whole)
+
+    def _read_alone(self, broker_id: int, validity_s: float, now: float) -> BrokerTopics | None:
+        """The topics of an old reading that were read alone lately; None if none were."""
+        old, alone = self._brokers[broker_id], self._alone.pop(broker_id, {})
+        alone = {topic: at for topic, at in alone.items() if is_valid(at, validity_s, now)}
+        topics = {topic: old.topics[topic] for topic in alone if topic in old.topics}
+        if not topics:
+            return None
+        self._alone[broker_id] = alone
+        return BrokerTopics(min(alone.values()), topics, old.arriving, is_partial=True)
 
     def _replace(self, broker_id: int, reading: BrokerTopics | None) -> None:
         nothing = BrokerTopics(0.0, {})

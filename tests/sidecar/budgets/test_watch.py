@@ -55,6 +55,23 @@ async def test_a_silent_broker_keeps_its_owner_paused_for_the_validity(scene: Sc
     assert (1,) == scene.watch.usages["etl"].unseen
 
 
+async def test_an_owner_that_is_read_alone_stays_paused_while_a_round_takes_too_long(
+    scene: Scene,
+) -> None:
+    """Its own topics are known, although the last reading of all is older than the validity."""
+    scene.sizes[1]["etl.a"] = 200 * MB
+    await scene.at(0.0)
+    scene.hung = {1, 2}
+    for now in range(50, 800, 50):
+        await scene.at(float(now))
+        assert {"etl": 0.0} == scene.throttled()
+    usage = scene.watch.usages["etl"]
+    assert ("at least 100 % of 200.0 MB", (1, 2)) == (sentence(usage), usage.unseen)
+    scene.sizes[1]["etl.a"] = 100 * MB
+    await scene.at(810.0)
+    assert {} == scene.throttled()
+
+
 @pytest.mark.parametrize("is_polled", [True, False])
 async def test_an_offline_log_dir_keeps_its_owner_paused_for_the_validity(
     scene: Scene, is_polled: bool

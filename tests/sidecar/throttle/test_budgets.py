@@ -8,6 +8,8 @@ import pytest
 
 from sidecar.throttle.budgets import (
     MOST_CHARACTERS,
+    MOST_OWNERS,
+    MOST_TOPICS,
     Budget,
     BudgetRules,
     Owners,
@@ -17,6 +19,7 @@ from sidecar.throttle.budgets import (
     sentence,
     throttles,
 )
+from sidecar.throttle.fill import first_fill
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.slope import SlopeRules
 from sidecar.throttle.topic_sizes import (
@@ -90,7 +93,10 @@ def test_what_a_reassignment_adds_counts_as_far_as_it_stays() -> None:
 
 
 def test_a_reading_of_some_topics_changes_only_these() -> None:
-    """One of them is gone; and a broker that was never read whole stays unknown."""
+    """One of them is gone; and a broker that was never read whole stays unknown.
+
+    They count for the validity, and the others no longer than the reading that has them.
+    """
     sizes = TopicSizes()
     sizes.take(1, BrokerTopics(0.0, {"a": {0: 10}, "b": {0: 20}, "c": {0: 30}}))
     sizes.take(1, BrokerTopics(9.0, {"a": {0: 11}}), {"a", "b"})
@@ -99,6 +105,8 @@ def test_a_reading_of_some_topics_changes_only_these() -> None:
     assert {"a": 11, "b": 0, "c": 30} == once
     assert [2] == sizes.seen([1, 2], 300.0, 300.0)
     assert [1, 2] == sizes.seen([1, 2], 300.0, 300.1), "a part of its topics renews no reading"
+    assert {"a": 11, "b": 0} == {topic: each.once for topic, each in sizes.sizes.items()}
+    assert [1, 2] == sizes.seen([1, 2], 300.0, 309.1)
     assert {} == sizes.sizes
 
 
@@ -261,3 +269,17 @@ def test_an_owner_that_is_left_out_takes_no_place_from_others() -> None:
         found |= next_usages(Owners([budget]), {}, seen, RULES)
     throttled, left_out = throttles(found.values())
     assert (["web"], ("huge",)) == (list(throttled), left_out)
+
+
+@pytest.mark.parametrize(("owners", "topics"), [(3, MOST_TOPICS // 2), (MOST_OWNERS + 1, 1)])
+def test_brokers_get_no_more_than_their_callbacks_take(owners: int, topics: int) -> None:
+    """The owner that uses the smallest part is left out."""
+    names = tuple(f"{number:x}" for number in range(topics))
+    budgets = (Budget(f"o{number}", 200, 160) for number in range(owners))
+    usages = [
+        Usage(budget, 10**6 - number, names, first_fill(0.0, 0), None, 0.0, (), 0.0)
+        for number, budget in enumerate(budgets)
+    ]
+    throttled, left_out = throttles(usages)
+    assert owners - 1 == len(throttled)
+    assert (f"o{owners - 1}",) == left_out
