@@ -147,8 +147,11 @@ class BudgetWatch:
             # What the first brokers have of an owner is not all, and would release it.
             self._resumed = self.board.snapshot.memory.budgets
         active = sorted(self.board.snapshot.memory.active)
+        # What arrives changes only the sum of all replicas.
+        replicas = any(each.counts_replicas for each in self.owners.budgets)
         known = {
-            broker_id: self.contents.request(broker_id, in_parts=False) for broker_id in active
+            broker_id: self.contents.request(broker_id, in_parts=False, arriving=replicas)
+            for broker_id in active
         }
         new = {
             broker_id: each

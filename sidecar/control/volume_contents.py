@@ -3,7 +3,7 @@
 Whoever shows a broker's volumes gets the last answer and requests a new read. One task reads one
 broker at a time, and no broker more often than every ``EVERY_S``, whoever asks and whether or not
 it answered. After each read, its volumes are split into parts (``sidecar.throttle.growth``), unless
-they were requested without parts for ``STALE_S``. An answer that nobody has requested for
+all requests of the last ``STALE_S`` were without parts. An answer that nobody has requested for
 ``RETENTION_S`` is forgotten.
 
 Example: three people have an open page, which is renewed every 10 s. Broker 2 is read once a
@@ -73,7 +73,7 @@ class Contents:
         before: the same after the read before.
         arrivals: log dir -> what still arrives there; empty until that is known.
         split_at: when the answer came whose parts these are, steady seconds; None until known.
-        arriving: the partitions that a reassignment adds, as in ``Placement``.
+        arriving: the partitions that a reassignment adds, as in ``Placement``; None until known.
     """
 
     result: ContentsResult
@@ -107,20 +107,26 @@ class VolumeContents:
     _readings: dict[int, Mapping[str, LogDirReading]] = field(default_factory=dict, init=False)
     # Broker id -> its last placements, each with when it was read.
     _placements: dict[int, list[tuple[float, Placement]]] = field(default_factory=dict, init=False)
-    # Broker id -> when its volumes in parts were requested last.
+    # Broker id -> when its volumes in parts were requested last, and when what arrives there.
     _in_parts: dict[int, float] = field(default_factory=dict, init=False)
+    _arriving: dict[int, float] = field(default_factory=dict, init=False)
     # Broker id -> when its last read began.
     _requested: dict[int, float] = field(default_factory=dict, init=False)
     _due: dict[int, None] = field(default_factory=dict, init=False)
     _news: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
-    def request(self, broker_id: int, *, in_parts: bool = True) -> Contents | None:
+    def request(
+        self, broker_id: int, *, in_parts: bool = True, arriving: bool = True
+    ) -> Contents | None:
         """Return a broker's last answer, if any, and request a new read if that is due.
 
-        Without ``in_parts``, its volumes are split only if others request that.
+        Without ``in_parts``, its volumes are split only if others request that, and without
+        ``arriving`` too, what arrives is read only if others request that.
         """
         if in_parts:
             self._in_parts[broker_id] = self.clock()
+        if arriving:
+            self._arriving[broker_id] = self.clock()
         asked_at = self._requested.get(broker_id)
         if asked_at is None or self.clock() >= asked_at + self.every_s:
             self._due[broker_id] = None
@@ -168,8 +174,21 @@ class VolumeContents:
             log_dir: LogDirReading(topics.used_bytes, topics.packed, read_at)
             for log_dir, topics in result.items()
         }
-        asked_at = self._in_parts.get(broker_id)
-        in_parts = asked_at is not None and read_at <= asked_at + STALE_S
+
+        def is_wanted(requests: Mapping[int, float]) -> bool:
+            asked_at = requests.get(broker_id)
+            return asked_at is not None and read_at <= asked_at + STALE_S
+
+        in_parts = is_wanted(self._in_parts)
+        if not (in_parts or is_wanted(self._arriving)):
+            return replace(
+                contents,
+                splits={},
+                before=contents.splits,
+                arrivals={},
+                split_at=None,
+                arriving=None,
+            )
         named: Mapping[str, Sequence[str]] = {}
         topics: set[str] = set()
         if in_parts:
@@ -204,6 +223,7 @@ class VolumeContents:
         for broker_id in [each for each, at in self._requested.items() if now > at + RETENTION_S]:
             del self._requested[broker_id]
             self._in_parts.pop(broker_id, None)
+            self._arriving.pop(broker_id, None)
             self._known.pop(broker_id, None)
             self._readings.pop(broker_id, None)
             self._placements.pop(broker_id, None)

@@ -124,7 +124,7 @@ async def test_what_is_old_is_forgotten(scene: Scene) -> None:
 
 
 async def test_without_parts_only_what_arrives_is_read(scene: Scene) -> None:
-    """Once parts are requested, the next reading has them, with the growth since the one before."""
+    """Not even that if nobody requests it. Once parts are requested, the next reading has them."""
     asked: list[Sequence[str]] = []
     arriving = {("orders", 0): (2, 1)}
 
@@ -134,6 +134,10 @@ async def test_without_parts_only_what_arrives_is_read(scene: Scene) -> None:
 
     scene.contents.place = place
     scene.brokers.answer = {"/a": contents_of(100, {"orders": 60})}
+    scene.clock.now = -EVERY_S
+    scene.contents.request(1, in_parts=False, arriving=False)
+    await scene.request()
+    assert [] == asked
     for scene.clock.now in (0.0, EVERY_S):
         scene.contents.request(1, in_parts=False)
         await scene.request()
