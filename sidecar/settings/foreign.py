@@ -69,6 +69,7 @@ COMMA = (
     'is one name here: the callback separates names by ";", as the plugin does since 0.3.1; the'
     ' plugin before that separated them by ","'
 )
+REFUSED = "is refused by the callback: write names such as User:ann;User:CN=broker,O=x"
 _CALLBACK = "is the quota callback's and has no effect here"
 PLUGIN_NOTICES = {
     "produce": _CALLBACK,

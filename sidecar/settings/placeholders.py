@@ -72,9 +72,9 @@ class Providers:
         kind = self._kinds.get(name)
         if kind in {"secrets", "configmaps"}:
             resource = path.rpartition("/")[2] or "NAME"
-            is_pattern = "*" in key
-            instead = f"/mnt/{resource}" if is_pattern else f"${{dir:/mnt/{resource}:{key}}}"
-            of_truststore = " to ssl.truststore.location" if is_pattern else ""
+            is_folder = key == "*.crt"
+            instead = f"/mnt/{resource}" if is_folder else f"${{dir:/mnt/{resource}:{key}}}"
+            of_truststore = " to ssl.truststore.location" if is_folder else ""
             raise ValueError(
                 f"{found[0]} would need access to Kubernetes, which the sidecar does not have;"
                 f" mount {resource} into its container, and write {instead}{of_truststore}"

@@ -15,11 +15,20 @@ from pathlib import Path
 
 from sidecar.formats.java_properties import parse_properties
 from sidecar.settings import convert, keys
-from sidecar.settings.foreign import ADMIN_KEYS, COMMA, EXCLUDED, PLUGIN_NOTICES, REMOVED_KEYS
+from sidecar.settings.foreign import (
+    ADMIN_KEYS,
+    COMMA,
+    EXCLUDED,
+    PLUGIN_NOTICES,
+    REFUSED,
+    REMOVED_KEYS,
+)
 from sidecar.settings.forms import Entry
 from sidecar.settings.placeholders import PROVIDERS, Providers
 from sidecar.settings.sources import Source
 
+_NO_NAME = re.compile(r",\s*User:|^User:", re.IGNORECASE)
+"""What the callback refuses: several names with commas, or another spelling of the type."""
 _PLUGIN_INTERVAL = "storage.check-interval"
 _OURS = {keys.dotted(field): field for field in keys.FIELDS if keys.property_key(field)}
 _KNOWN = [*_OURS, _PLUGIN_INTERVAL, *PLUGIN_NOTICES]
@@ -40,8 +49,9 @@ def read_broker_properties(path: Path, environ: Mapping[str, str]) -> Source:
             source.problems.append(f"{entry}: {value[:40]!r} is not a whole number of seconds")
         elif key in PLUGIN_NOTICES:
             source.notices.append(f"{entry} {PLUGIN_NOTICES[key]}")
-            if key == EXCLUDED and (name := _name_with_comma(value)) is not None:
-                source.notices.append(f"{entry}: {name!r} {COMMA}")
+            if key == EXCLUDED and (name := _odd_name(value)) is not None:
+                why = REFUSED if _NO_NAME.search(name) else COMMA
+                source.notices.append(f"{entry}: {name!r} {why}")
         elif key in REMOVED_KEYS:
             source.problems.append(f"{entry} {REMOVED_KEYS[key]}")
         elif field in keys.FIELDS and key not in _OURS:
@@ -98,16 +108,11 @@ def _pairs(
     return pairs
 
 
-def _name_with_comma(value: str) -> str | None:
+def _odd_name(value: str) -> str | None:
     """Return the first name that looks like several; the name of a certificate has commas too."""
-    names = (name.strip() for name in value.split(";"))
+    names = (name.strip().removeprefix("User:") for name in value.split(";"))
     return next(
-        (
-            each
-            for each in names
-            if re.search(r",\s*User:", each) or ("," in each and "=" not in each)
-        ),
-        None,
+        (each for each in names if _NO_NAME.search(each) or ("," in each and "=" not in each)), None
     )
 
 

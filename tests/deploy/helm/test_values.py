@@ -484,9 +484,6 @@ CONTRADICTIONS: Mapping[str, Values] = {
     "enforcement is client-quotas, but Strimzi's User Operator": given(
         "enforcement", "client-quotas", STRIMZI
     ),
-    "settings.SIDECAR_QUOTA_SOURCE sets quotas, but Strimzi's operators": given(
-        "settings.SIDECAR_QUOTA_SOURCE", "my.module:source", STRIMZI
-    ),
     "throttle.scope is volume with client quotas, which need the request log": merged(
         given("enforcement", "client-quotas"), given("throttle.scope", "volume")
     ),

@@ -77,7 +77,9 @@ def test_a_brokers_other_keys_are_ignored(tmp_path: Path) -> None:
         ("CN=a,O=b;c", None),
         ("a,b", "'a,b' is one name here"),
         ("c; a, b", "'a, b' is one name here"),
-        ("User:CN=a,O=x,User:CN=b", "'User:CN=a,O=x,User:CN=b' is one name here"),
+        ("User:CN=a,O=x,User:CN=b", "'CN=a,O=x,User:CN=b' is refused by the callback"),
+        ("CN=a,O=x, user:CN=b", "'CN=a,O=x, user:CN=b' is refused by the callback"),
+        ("User:a;user:b", "'user:b' is refused by the callback"),
     ],
 )
 def test_excluded_principals_that_a_comma_separates_are_noted(

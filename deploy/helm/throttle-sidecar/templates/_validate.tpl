@@ -47,9 +47,6 @@
 {{- if and .Values.strimzi.cluster (eq $enforcement "client-quotas") -}}
 {{- fail "enforcement is client-quotas, but Strimzi's User Operator removes quotas that no KafkaUser has: remove enforcement" -}}
 {{- end -}}
-{{- if and .Values.strimzi.cluster $settings.SIDECAR_QUOTA_SOURCE -}}
-{{- fail "settings.SIDECAR_QUOTA_SOURCE sets quotas, but Strimzi's operators remove those that their resources do not have: set spec.quotas of each KafkaUser instead" -}}
-{{- end -}}
 {{- if and (eq $enforcement "client-quotas") (eq $settings.SIDECAR_THROTTLE_SCOPE "volume") (not $settings.SIDECAR_REQUEST_LOG_FILE) -}}
 {{- fail "throttle.scope is volume with client quotas, which need the request log of every broker: set settings.SIDECAR_REQUEST_LOG_FILE, or remove throttle.scope" -}}
 {{- end -}}
