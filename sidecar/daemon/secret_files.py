@@ -50,13 +50,14 @@ def stamps_of(files: Iterable[Path]) -> Stamps:
 def _stamp(file: Path) -> object:
     try:
         status = file.stat()
-        # A change of owner or mode counts too, because the file may be readable now.
-        times = (status.st_mtime_ns, status.st_ctime_ns)
-        own = os.path.realpath(file), status.st_dev, status.st_ino, status.st_size, *times
-        in_folder = sorted(file.glob("*.crt")) if stat.S_ISDIR(status.st_mode) else ()
-        return own, *map(_stamp, in_folder)
     except OSError:
         return None
+    own = os.path.realpath(file), status.st_dev, status.st_ino
+    if stat.S_ISDIR(status.st_mode):
+        # Of a folder, the certificates count. Its own times change with any other file.
+        return own, *map(_stamp, sorted(file.glob("*.crt")))
+    # A change of owner or mode counts too, because the file may be readable now.
+    return own, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,8 @@ def ca_certificates(place: Path) -> bytes:
     """
     if not place.is_dir():
         return place.read_bytes()
-    if not (files := sorted(place.glob("*.crt"))):
+    # Unlike glob, iterdir fails if the folder may not be listed.
+    if not (files := sorted(each for each in place.iterdir() if each.suffix == ".crt")):
         raise FileNotFoundError(errno.ENOENT, "the folder has no file *.crt", str(place))
     return b"\n".join(file.read_bytes() for file in files)
 

@@ -126,6 +126,7 @@ def test_a_changed_file_in_a_folder_changes_its_stamp(tmp_path: Path) -> None:
     (tmp_path / "ca-2.crt").write_bytes(b"b")
     stamps.append(stamps_of([tmp_path]))
     assert stamps[0] != stamps[1] != stamps[2]
+    (tmp_path / "ca.p12").write_bytes(b"c")
     assert stamps[2] == stamps_of([tmp_path])
 
 
