@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from pydantic import SecretStr
 
@@ -222,8 +222,12 @@ def pod(raw: object) -> str:
 
 
 def folder_url(raw: object) -> str:
-    """Read an http or https URL, and add a slash to its end if it has none."""
-    return url(raw).rstrip("/") + "/"
+    """Read an http or https URL, and add a slash to its end if it has none.
+
+    Characters beyond ASCII are encoded, as browsers show them decoded.
+    """
+    encoded = re.sub(r"[^\x00-\x7f]+", lambda found: quote(found[0]), text(raw))
+    return url(encoded).rstrip("/") + "/"
 
 
 def urls(raw: object) -> tuple[str, ...]:

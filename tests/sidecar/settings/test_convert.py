@@ -277,6 +277,7 @@ def test_a_url_beyond_ascii_is_refused() -> None:
         with pytest.raises(ValueError, match="written like %C3%BC for ü") as refusal:
             read("http://b1/grün")
         assert "grün" not in str(refusal.value)
+    assert "http://b1/gr%C3%BCn/" == convert.folder_url("http://b1/grün"), "not secret"
 
 
 def test_a_long_value_is_cut() -> None:
