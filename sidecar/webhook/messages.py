@@ -55,7 +55,7 @@ _RUNBOOKS: Final = {Condition.OVERRIDE: "KafkaThrottleOverrideLeftOn"}
 """The runbooks of conditions that have no rule of the same name."""
 
 _ENDED: Final = {
-    Condition.THROTTLED: "producers {are} no longer throttled",
+    Condition.THROTTLED: "producers are no longer throttled",
     Condition.STOP_LINE: "the stop line is no longer reached",
     Condition.FALLBACK: "the fallback no longer applies",
     Condition.OVERRIDE: "the override has ended",
@@ -222,7 +222,7 @@ def _changes(before: State, decision: Decision, facts: Facts) -> list[tuple[Cond
 
 def _sentence(condition: Condition, decision: Decision, facts: Facts, *, is_over: bool) -> str:
     if is_over:
-        return _ENDED[condition].format(are=facts.readers.are)
+        return _ENDED[condition]
     are, factor = facts.readers.are, f"{decision.factor:g}"
     return {
         Condition.THROTTLED: f"producers {are} throttled: the factor is {factor}",

@@ -87,7 +87,7 @@ async def scene(
 
 THROTTLED, RELEASED = (
     "producers would be throttled: the factor is 0",
-    "producers would be no longer throttled",
+    "producers are no longer throttled",
 )
 
 
