@@ -3,8 +3,7 @@
 A tenant counts after it has been present for the stabilization time. It stops counting after it has
 been absent for that time. A tenant that only restarts therefore changes no share. If no tenant
 counts yet, as at the start, all present tenants count at once. A step changes a quota by at most a
-fraction of itself. A quota above the capacity limits nobody, so it falls as if it were the
-capacity. A tenant's first quota is set at once.
+fraction of itself. A tenant's first quota is set at once.
 
 Example: 100 tenants have 64 % each of 6,400 %. Another 15 come at minute 0. With a stabilization
 time of 5 minutes they count from minute 5 on, and each share is 55.7 %. With a largest change of
@@ -114,8 +113,7 @@ class Watch:
             quotas: the current quotas.
             target: the plan for the tenants that count.
         """
-        capacity_percent = self._capacity_percent or math.inf
-        due = limited(changes(quotas, target), self._largest_change, capacity_percent)
+        due = limited(changes(quotas, target), self._largest_change)
         gone = {
             entity: {key: None for key in values if quotas[entity].get(key) in values[key]}
             for entity, values in self._applied.items()
@@ -137,23 +135,19 @@ class Watch:
         return (*due, *changes(quotas, gone))
 
 
-def limited(
-    changed: Sequence[Change], largest_change: float, capacity_percent: float = math.inf
-) -> tuple[Change, ...]:
+def limited(changed: Sequence[Change], largest_change: float) -> tuple[Change, ...]:
     """Limit each change to ``largest_change``, a fraction of the quota."""
-    return tuple(_limited(change, largest_change, capacity_percent) for change in changed)
+    return tuple(_limited(change, largest_change) for change in changed)
 
 
-def _limited(change: Change, largest_change: float, capacity_percent: float) -> Change:
+def _limited(change: Change, largest_change: float) -> Change:
     before, after = change.before, change.after
     if before is None or after is None:
         return change
-    if after < before:
-        before = max(after, min(before, capacity_percent))
     # At least 0.1, the unit of shares: with steps that round to 0 the change would never end.
     furthest = max(before * largest_change, 1 / _TENTHS)
     if abs(after - before) <= furthest:
         return change
     moved = before + math.copysign(furthest, after - before)
     stepped = max(round(moved * _TENTHS) / _TENTHS, min(before, after))
-    return Change(change.entity, change.key, change.before, stepped)
+    return Change(change.entity, change.key, before, stepped)

@@ -171,15 +171,6 @@ def test_who_is_gone_loses_the_quota_that_a_failed_step_left() -> None:
     assert Change(bob, KEY, 400.0, None) in watch.step(today, {ann: {KEY: 100.0}})
 
 
-@pytest.mark.parametrize(("before", "expected"), [(2.0**63, 320.0), (500.0, 320.0), (320.0, 256.0)])
-def test_a_quota_above_the_capacity_falls_from_the_capacity(before: float, expected: float) -> None:
-    """More than all threads limits nobody, and thousands of steps would be in vain."""
-    watch = Watch(0, 0.2)
-    watch.capacity(400.0, 0)
-    (change,) = watch.step({Entity("ann"): {KEY: before}}, {Entity("ann"): {KEY: 100.0}})
-    assert (before, expected) == (change.before, change.after)
-
-
 @pytest.mark.parametrize("bob", [{KEY: 300.0}, {}, {"producer_byte_rate": 1e6}])
 def test_what_someone_else_has_set_is_left(bob: dict[str, float]) -> None:
     """Bob's quota was changed, or is removed already."""
