@@ -138,6 +138,7 @@ class MutationBatcher(Generic[T]):
         if isinstance(answer, Unanswered):
             for name in batch:
                 self._finish(TopicResult(name, Outcome.UNKNOWN, answer.failure.message))
+            self._moves = 0
             return ""
         throttled, moved = self._read(batch, answer)
         if moved:

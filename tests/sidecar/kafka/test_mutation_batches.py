@@ -201,6 +201,17 @@ async def test_one_request_does_not_use_up_the_time() -> None:
     assert [60.0, 30.0] == controller.left
 
 
+async def test_a_request_without_an_answer_is_no_move_of_the_controller() -> None:
+    """After each, another broker is asked first, and says that it is not the controller."""
+    twists: dict[int, Callable[[Sequence[str]], Any]] = {}
+    for number in range(0, 8, 2):
+        twists[number] = lambda request: Answer(0, dict.fromkeys(request, 41))
+        twists[number + 1] = lambda _: Unanswered(LOST)
+    controller = FakeController(twists=twists, moves=[None] * 8)
+    outcomes = [each.outcome for each in await run(controller, names(250), 600.0)]
+    assert [Outcome.UNKNOWN] * 200 + [Outcome.DONE] * 50 == outcomes
+
+
 async def test_a_time_out_of_the_controller_is_unknown_too() -> None:
     """With error 7 the controller may still do it."""
     controller = FakeController(twists={0: lambda _: Answer(0, {"a": 7})})
