@@ -93,6 +93,7 @@ class Replay:
         self._unmerged: list[Point] = []
         self._observations = 0
         self._known_s = 0.0
+        self._ended_by_expiry = False
         self.first_at: float | None = None
 
     @property
@@ -124,7 +125,7 @@ class Replay:
             end = self._decision.changes_after
             if end is None or end + _AFTER_THE_END_S >= now:
                 break
-            self._decide(end + _AFTER_THE_END_S)
+            self._decide(end + _AFTER_THE_END_S, is_expiry=True)
         self._memory = self._factors.fold(self._memory, observation)
         if self.first_at is None:
             self.first_at = now
@@ -135,7 +136,7 @@ class Replay:
         """Return all periods so far; the last period may not have ended."""
         return [*self._episodes, *([self._open] if self._open else [])]
 
-    def _decide(self, now: float) -> None:
+    def _decide(self, now: float, *, is_expiry: bool = False) -> None:
         before, since = self._decision, self._at
         # A replay shows what enforce mode would do, also for the settings of observe mode.
         decision = self._factors.decide(self._memory, now).decided
@@ -154,6 +155,7 @@ class Replay:
             # A fallback for want of readings is none of the cluster's.
             if self._open is not None and (self._open.lasted_s or self._open.worst):
                 self._episodes.append(replace(self._open, ended_at=now))
+                self._ended_by_expiry = is_expiry
             self._open = None
             return
         worst = min(decision.violations, key=lambda state: state.headroom_bytes, default=None)
@@ -171,8 +173,8 @@ class Replay:
         )
 
     def _is_interrupted(self, now: float) -> bool:
-        """Whether nothing is known between the end of the last throttle and now."""
-        ended_at = self._episodes[-1].ended_at if self._episodes else None
+        """Whether time alone ended the last throttle, and nothing is known of the time since."""
+        ended_at = self._episodes[-1].ended_at if self._ended_by_expiry else None
         return ended_at is not None and self._known_between(ended_at, now) <= 0.0
 
     def _known_between(self, begin: float, end: float) -> float:

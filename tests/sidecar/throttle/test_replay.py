@@ -95,6 +95,16 @@ def test_a_throttle_lasts_over_a_missing_time_after_which_the_volume_still_viola
     assert 9 == episode.worst.volume.available_bytes
 
 
+def test_throttles_that_readings_ended_stay_apart_whatever_is_missing() -> None:
+    """Readings of another broker are missing all the time."""
+    replay = Replay(FREE, [(0.0, 400.0)])
+    for at, available in ((0.0, 20), (50.0, 50), (90.0, 50), (140.0, 20), (180.0, 50)):
+        replay.see(whole(at, [reading(1, at, {"/d": available})]))
+    assert [(0.0, 50.0), (140.0, 180.0)] == [
+        (each.began_at, each.ended_at) for each in replay.episodes()
+    ]
+
+
 def test_a_fallback_for_want_of_readings_is_left_out() -> None:
     """The history has a gap, which the sidecar need not have had."""
     replay = Replay(RULES, [(100.0, 300.0)])
