@@ -100,8 +100,8 @@ class HistoryReader:
             before = " (".join(self._cluster)
             raise SidecarError(
                 f"the history in {self.folder} is of two clusters: {before}) and {cluster_id}"
-                f" ({name}). Their brokers have the same ids, so move the files of one cluster to"
-                " another folder"
+                f" ({name}). Their brokers have the same ids, so move the files, or the lines, of"
+                " one cluster to another folder"
             )
 
     def _observation(self, at: float, line: VolumeLine) -> Observation:

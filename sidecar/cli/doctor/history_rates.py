@@ -1,21 +1,20 @@
 """The highest fill rate of each volume in the volume history of the last 7 days.
 
 A rate is the growth of the used bytes between two readings that are an interval apart or more. If a
-log dir's total bytes change, it is on another disk, so its rates begin anew.
+log dir's total bytes change by more than a hundredth, it is on another disk, so its rates begin
+anew.
 
-An import repeats the sizes of a log dir until its next reading (docs/volume-history.md). Sizes that
-are imported and equal to those before are therefore not a reading, for up to 10 minutes.
+An import repeats the sizes of a log dir until its next reading (docs/volume-history.md). If the log
+dirs of a broker are read at different times, the rate of one that is read less often is too high.
 
-Example: /data1 and /data2 fill by 10 MB/s each. A file has readings of /data1 every minute, and of
-/data2 every 5 minutes. The import repeats the sizes of /data2 four times, and its next
-reading is 3 GB higher. The rate of /data2 is 3 GB in 5 minutes, not in the last of them.
+Example: a log dir fills by 3 GB in 5 minutes: 10 MB/s. Then it is on a disk of half the size. The
+rate stays 10 MB/s, although 500 GB less are available.
 """
 
 import time
 from typing import Final
 
 from sidecar.cli.doctor.facts import NotKnown
-from sidecar.cli.history_import import ORIGIN
 from sidecar.errors import SidecarError
 from sidecar.history.reader import HistoryReader
 from sidecar.settings import Settings
@@ -25,7 +24,7 @@ DEADLINE_S: Final = 60.0
 """Reading 7 days of 1,000 volumes takes about 40 s of CPU."""
 
 _LATEST_S: Final = 7 * 86_400.0
-_REPEATED_S: Final = 600.0
+_RESIZED: Final = 0.01
 
 
 def history_rates(
@@ -53,12 +52,11 @@ def history_rates(
                     place = volume.place
                     at, before = begun.get(place, (seen.observed_at, volume))
                     seconds = seen.observed_at - at
-                    if place not in begun or volume.total_bytes != before.total_bytes:
+                    resized = abs(volume.total_bytes - before.total_bytes)
+                    if place not in begun or resized > before.total_bytes * _RESIZED:
                         begun[place] = seen.observed_at, volume
-                    elif volume == before and seen.origin == ORIGIN and seconds <= _REPEATED_S:
-                        continue
                     elif seconds >= interval_s:
-                        rate = (before.available_bytes - volume.available_bytes) / seconds
+                        rate = (volume.used_bytes - before.used_bytes) / seconds
                         rates[place] = max(rate, rates.get(place, rate))
                         begun[place] = seen.observed_at, volume
     except SidecarError as error:

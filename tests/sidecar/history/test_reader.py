@@ -136,7 +136,7 @@ def test_a_folder_of_two_clusters_is_refused(tmp_path: Path) -> None:
     write(tmp_path, "b", seen(HOUR_S, 1), seen(HOUR_S + 60, 1), cluster_id="PROD")
     assert 3 == len(list(HistoryReader(tmp_path, 300.0).observations()))
     write(tmp_path, "c", seen(HOUR_S + 30, 1), cluster_id="TEST")
-    with pytest.raises(SidecarError, match=r"PROD .*TEST .*move the files of one cluster"):
+    with pytest.raises(SidecarError, match=r"PROD .*TEST .*move the files, or the lines, of"):
         list(HistoryReader(tmp_path, 300.0).observations())
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from sidecar.cli.doctor.facts import NotKnown
 from sidecar.cli.doctor.history_rates import history_rates
-from sidecar.cli.history_import import ORIGIN
 from sidecar.history.folder import Folder
 from sidecar.history.volume_line import to_line
 from sidecar.settings import Settings
@@ -47,15 +46,15 @@ def test_a_rate_of_more_than_7_days_ago_does_not_count(tmp_path: Path) -> None:
     assert {(1, "/d"): 1.0 * MB} == rates(tmp_path)
 
 
-def test_sizes_that_an_import_repeats_are_no_readings(tmp_path: Path) -> None:
-    """3 GB from one reading to the next, which is 5 minutes later."""
-    course = [(TB, TB // 2 - 3000 * MB * (minute // 5)) for minute in range(16)]
-    write(tmp_path, NOW_S - 3600, *course, origin=ORIGIN)
-    assert {(1, "/d"): 10.0 * MB} == rates(tmp_path)
+def test_a_total_that_changes_a_little_is_the_same_disk(tmp_path: Path) -> None:
+    """A dataset of a pool has less room in all when its neighbours write."""
+    course = [(TB - MB * m, TB // 2 - MB * m - 60 * MB * m) for m in range(4)]
+    write(tmp_path, NOW_S - 3600, *course)
+    assert {(1, "/d"): 1.0 * MB} == rates(tmp_path)
 
 
 def test_after_a_quiet_time_a_burst_counts_with_its_own_duration(tmp_path: Path) -> None:
-    """A sidecar has read the sizes each time, so equal sizes are readings."""
+    """Equal sizes are readings."""
     write(tmp_path, NOW_S - 7200, *[(TB, TB // 2)] * 30, (TB, TB // 2 - 600 * MB))
     assert {(1, "/d"): 10.0 * MB} == rates(tmp_path)
 
