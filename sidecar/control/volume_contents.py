@@ -11,6 +11,7 @@ minute. After they close the page, the broker is no longer read.
 """
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NoReturn
@@ -123,12 +124,17 @@ class VolumeContents:
         Without ``in_parts``, its volumes are split only if others request that, and without
         ``arriving`` too, what arrives is read only if others request that.
         """
-        if in_parts:
-            self._in_parts[broker_id] = self.clock()
-        if arriving:
-            self._arriving[broker_id] = self.clock()
+        now = self.clock()
         asked_at = self._requested.get(broker_id)
-        if asked_at is None or self.clock() >= asked_at + self.every_s:
+        is_due = asked_at is None or now >= asked_at + self.every_s
+        if in_parts:
+            # A last read without parts is of no use to who needs them.
+            before = self._in_parts.get(broker_id, -math.inf)
+            is_due = is_due or (asked_at is not None and asked_at > before + STALE_S)
+            self._in_parts[broker_id] = now
+        if arriving:
+            self._arriving[broker_id] = now
+        if is_due:
             self._due[broker_id] = None
             self._news.set()
         return self.known(broker_id)
@@ -181,6 +187,7 @@ class VolumeContents:
 
         in_parts = is_wanted(self._in_parts)
         if not (in_parts or is_wanted(self._arriving)):
+            self._placements.pop(broker_id, None)
             return replace(
                 contents,
                 splits={},

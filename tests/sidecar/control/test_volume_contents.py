@@ -145,10 +145,20 @@ async def test_without_parts_only_what_arrives_is_read(scene: Scene) -> None:
     assert found is not None
     assert (arriving, {}, None) == (found.arriving, found.splits, found.split_at)
     await scene.request(1)
-    scene.clock.now = 2 * EVERY_S
-    await scene.request(1)
     await asyncio.sleep(0.1)
     (found,) = await scene.request(1)
     assert found is not None
     assert [0] == [each.growth_bytes for each in found.splits.values()]
     assert [[], [], ["orders"]] == asked
+
+
+async def test_who_needs_parts_does_not_wait_for_the_next_minute(scene: Scene) -> None:
+    """A budget has read the broker without parts; once read with parts, it is not read again."""
+    scene.contents.request(1, in_parts=False, arriving=False)
+    await scene.request()
+    scene.clock.now = 10.0
+    await scene.request(1)
+    assert 2 == len(scene.brokers.asked)
+    scene.clock.now = 12.0
+    await scene.request(1)
+    assert 2 == len(scene.brokers.asked)
