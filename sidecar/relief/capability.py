@@ -17,6 +17,7 @@ from sidecar.relief.metrics import relief_metrics
 from sidecar.relief.routes import add_relief
 from sidecar.relief.service import Relief, amount
 from sidecar.settings import KafkaAdmin, Settings
+from sidecar.throttle.relief import left_out_order
 from sidecar.volumes import Failure
 
 _log = logging.getLogger(__name__)
@@ -171,7 +172,7 @@ def _sentences(relief: Relief) -> Iterator[str]:
     else:
         yield f"Nothing is deleted now: {planned.why}."
     if relief.left_out:
-        left = sorted(relief.left_out.items())[:_NAMED]
+        left = sorted(relief.left_out.items(), key=left_out_order)[:_NAMED]
         yield f"Left out: {'; '.join(f'{topic} ({why})' for topic, why in left)}."
     if failure := relief.failure or relief.file.problem:
         yield f"No room can be made: {failure}."

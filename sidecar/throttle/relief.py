@@ -272,7 +272,8 @@ def _step(room: Room, view: View) -> tuple[tuple[Deletion, ...], list[str]]:
     # A step is at least one segment, since less frees nothing.
     most = float(view.step_bytes)
     deletions: list[Deletion] = []
-    holds = {topic: f"{topic}: {why}" for topic, why in view.left_out.items()}
+    # Topics beyond the limit would hide the others' reasons, and may be on other volumes.
+    holds = {topic: f"{topic}: {why}" for topic, why in view.left_out.items() if why != BEYOND}
     here = [each for each in view.partitions if room.log_dir in each.homes]
     is_full = False
     for declared in view.classes:
@@ -359,6 +360,12 @@ def matching(
         else:
             beyond.append(topic)
     return read, beyond
+
+
+def left_out_order(entry: tuple[str, str]) -> tuple[bool, str]:
+    """Sort topics that are left out: those beyond ``MOST_PARTITIONS`` last."""
+    topic, why = entry
+    return why == BEYOND, topic
 
 
 def _name(log_dir: LogDir) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from sidecar.cli.doctor.broker_findings import grant, shared
 from sidecar.cli.doctor.facts import Broker, Facts, NotKnown, Relief
 from sidecar.cli.doctor.verdicts import Finding
+from sidecar.throttle.relief import left_out_order
 from sidecar.throttle.sizes import size
 
 RESERVE: Final = "client.quota.callback.sidecar.reserve.bytes"
@@ -51,7 +52,7 @@ def _topics(facts: Facts, relief: Relief) -> Iterator[Finding]:
             what = f"no topic that this user may describe matches {each}"
             to_do = "correct SIDECAR_RELIEF_FILE, or grant Describe on it"
             found.append(Finding(name, "warn", what, to_do))
-    for topic, why in sorted(relief.left_out.items())[:_NAMED]:
+    for topic, why in sorted(relief.left_out.items(), key=left_out_order)[:_NAMED]:
         to_do = "grant what docs/security.md says, or remove it from SIDECAR_RELIEF_FILE"
         found.append(Finding(name, "warn", f"{none} from {topic}: {why}", to_do))
     if relief.groups_unknown:
