@@ -146,4 +146,7 @@ def quotas_for(users: Iterable[str], quotas: Collection[Entity]) -> int:
 
 def copies_for_user(quotas: Collection[Entity]) -> int:
     """Return how many quotas a user without one of its own gets at most."""
-    return 1 + sum(each.user in {None, DEFAULT} for each in quotas)
+    # Of a user and of a client-id, the quota of the user applies.
+    is_for_all = not {Entity(DEFAULT), Entity(DEFAULT, DEFAULT)}.isdisjoint(quotas)
+    kinds = {DEFAULT} if is_for_all else {None, DEFAULT}
+    return 1 + sum(each.user in kinds for each in quotas)

@@ -81,8 +81,13 @@ def test_the_page_names_some_users() -> None:
 
 
 def test_a_user_without_a_quota_takes_a_copy_of_each_that_it_shares() -> None:
-    """And one more, for its other clients. A user's own quotas need none."""
-    shared = [Entity(DEFAULT), Entity(client_id="a"), Entity(client_id=DEFAULT)]
-    quotas = [*shared, Entity("alice"), Entity("bob", DEFAULT), Entity("carol", "a")]
-    assert 1 + 1 + 4 + 4 == quotas_for({"alice", "bob", "carol", "dave"}, quotas)
+    """And one more, for its other clients. A user's own quotas need none.
+
+    A quota of all users applies in place of those of client-ids.
+    """
+    of_clients = [Entity(client_id="a"), Entity(client_id=DEFAULT)]
+    quotas = [*of_clients, Entity("alice"), Entity("bob", DEFAULT), Entity("carol", "a")]
+    users = {"alice", "bob", "carol", "dave"}
+    assert 1 + 1 + 3 + 3 == quotas_for(users, quotas)
+    assert 1 + 1 + 2 + 2 == quotas_for(users, [*quotas, Entity(DEFAULT)])
     assert MOST_QUOTAS >= quotas_for({str(each) for each in range(MOST_QUOTAS)}, [])
