@@ -127,7 +127,8 @@ class ProducerIdsDocument:
     filter_bytes: Count
     """The memory for known ids."""
     dropped: Count
-    """Ids that were not counted for lack of room. They throttle no user."""
+    """Ids that were not counted, for lack of room or by the name of their user. They throttle no
+    user."""
     counts: Literal["active", "allocated"]
     """When an id counts: when it writes, or when it is allocated."""
     active: ActiveIdsDocument | None

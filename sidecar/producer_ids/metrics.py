@@ -58,7 +58,8 @@ def _counts(watch: ProducerIdWatch, exchange: Peers | None) -> Iterator[Metric]:
     dropped = watch.dropped
     yield CounterMetricFamily(
         f"{_PREFIX}_producer_ids_dropped",
-        "Producer ids that were not counted for lack of room. They throttle no user.",
+        "Producer ids that were not counted, for lack of room or by the name of their user. They"
+        " throttle no user.",
         dropped.of_known_users + dropped.of_unknown_users,
     )
     yield GaugeMetricFamily(

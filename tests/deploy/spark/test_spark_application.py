@@ -114,7 +114,8 @@ def test_request_logs_have_a_folder_of_their_own(manifest: Any) -> None:
 def test_the_image_has_what_is_started(manifest: Any) -> None:
     """It has the file and its user, and the Spark that the pipeline is made for."""
     template = manifest["spec"]["template"]
-    copied = re.findall(r"^COPY (?!--from)(?:--chmod=[0-9]+ )?(.*) (\S+)$", DOCKERFILE, re.MULTILINE)
+    copy = r"^COPY (?!--from)(?:--chmod=[0-9]+ )?(.*) (\S+)$"
+    copied = re.findall(copy, DOCKERFILE, re.MULTILINE)
     files = {
         f"{target}{Path(source).name}" for sources, target in copied for source in sources.split()
     }
