@@ -158,8 +158,8 @@ class KafkaAdmin(BaseModel):
     """The format of the trusted certificates. If it is not PEM, the content decides between JKS and
     PKCS12, as in Java."""
     ssl_truststore_location: File | None = None
-    """A file with the CA certificates to trust, or a folder with files ``*.crt``. The default is to
-    trust those of the system."""
+    """A file with the CA certificates to trust, or a folder with them in files that end in .crt.
+    The default is to trust those of the system."""
     ssl_truststore_certificates: Pem | None = None
     """The CA certificates to trust as PEM text, instead of a file."""
     ssl_truststore_password: Secret | None = None
