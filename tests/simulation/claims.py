@@ -426,8 +426,8 @@ class Claims:
             for path in ("/metrics", "/v1/throttle-factor")
         ]
         metrics, document = answers
-        # While its state is not read, it may answer readers with 503.
-        if metrics is None or document is None or document.status != 200:
+        # It may answer readers with 503 while its state is not read, and scrapes after a freeze.
+        if metrics is None or document is None or {metrics.status, document.status} != {200}:
             return
         self._past["compared"] += 1
         found = {
