@@ -96,7 +96,10 @@ def _lowered(facts: Facts) -> Iterator[Finding]:
             yield Finding(name, "ok", "no produce quota is lowered")
         return
     what = f"not restored: {_originals(found.kept)}"
-    if lowers and facts.throttled:
+    if lowers and facts.observe_only:
+        to_do = "run throttle-sidecar quotas restore"
+        yield Finding(name, "warn", f"{what}, and observe mode restores nothing", to_do)
+    elif lowers and facts.throttled:
         yield Finding(name, "ok", f"{what}; a sidecar throttles")
     elif lowers and not facts.answering:
         what += "; no sidecar told whether it throttles"

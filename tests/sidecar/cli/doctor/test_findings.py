@@ -310,6 +310,7 @@ LOWERING = replace(
 """The same cluster without a jar."""
 THROTTLING = tuple(replace(each, factor={**FACTOR, "factor": 0.5}) for each in LOWERING.sidecars)
 EARLY = tuple(replace(each, factor={**FACTOR, "lowered_quotas": 1}) for each in LOWERING.sidecars)
+OBSERVING = tuple(replace(each, factor={**each.factor, "shadow": 0.0}) for each in EARLY)
 LONG = replace(LOWERING.brokers[2], configs={**STOCK, "quota.window.num": "30"})
 FOREIGN = replace(LOWERING.brokers[1], configs={**STOCK, "client.quota.callback.class": "a.B"})
 
@@ -375,6 +376,12 @@ def test_without_a_jar_all_is_ok_too() -> None:
             set(),
             "not restored: user 'alice' (10.0 MB/s before); a sidecar throttles",
             id="originals while quotas are lowered before a limit",
+        ),
+        pytest.param(
+            replace(LOWERING, quotas=LEFT, sidecars=OBSERVING, observes=True),
+            {("lowered quotas", "warn"), ("effect", "warn")},
+            "not restored: user 'alice' (10.0 MB/s before), and observe mode restores nothing -> run",
+            id="originals in observe mode",
         ),
         pytest.param(
             replace(
