@@ -70,7 +70,8 @@ class EarlyFall:
         """Note whether a quota is lowered now, and warn when quotas fall."""
         goes_on = self.nearest.falls or (self.is_on and self.nearest.rise < RISE)
         self.is_on = goes_on and is_lowered
-        if self.is_on and self.nearest.falls and now >= self._warned_at + _WARN_S:
+        is_before = self.nearest.falls and self.nearest.headroom > 0.0
+        if self.is_on and is_before and now >= self._warned_at + _WARN_S:
             self._warned_at = now
             _log.warning("client quotas fall before the limit is reached: %s", self.nearest)
 

@@ -149,6 +149,17 @@ async def test_clients_get_what_the_volume_has_room_for(
     assert 2 >= caplog.text.count("client quotas fall before the limit is reached")
 
 
+async def test_a_volume_at_its_limit_is_not_said_to_be_before_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The decision says that it is full; the log does not say "has 0 B above it" as well."""
+    filling = Filling(monkeypatch, 1.0)
+    filling.available = LIMIT - ALL
+    await filling.run(60)
+    assert filling.written < ALL
+    assert "fall before the limit" not in caplog.text
+
+
 async def test_quotas_stay_while_a_volume_is_near(monkeypatch: pytest.MonkeyPatch) -> None:
     """Brokers measure clients only while there is a quota, so it must not come and go.
 
