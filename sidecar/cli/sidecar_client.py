@@ -46,6 +46,12 @@ _NO_API: Final = (
     "the API is not there, but where the sidecar's SIDECAR_HTTP_LISTEN says: is this the port of "
     "its metrics (SIDECAR_METRICS_LISTEN)?"
 )
+_HINTS: Final = {
+    "http": "; does it use TLS? Then write https://",
+    # With TLS 1.3, a server that refuses the client's certificate only closes the connection.
+    "https": "; did CAs that it trusts sign the certificate of this client?",
+}
+"""What may be wrong if the answer is cut or missing."""
 _LOOPBACK: Final = ("localhost", "::1")
 
 
@@ -196,9 +202,10 @@ def _send(
     except OSError as error:
         why = _REFUSED if isinstance(error, ConnectionRefusedError) else error.strerror
         return _unreached(address, documents, why or str(error))
-    except (AnswerCutError, SettingsError) as error:
-        hint = "; does it use TLS? Then write https://" if address.scheme == "http" else ""
-        return _unreached(address, documents, f"{error}{hint}")
+    except AnswerCutError as error:
+        return _unreached(address, documents, f"{error}{_HINTS[address.scheme]}")
+    except SettingsError as error:
+        return _unreached(address, documents, str(error))
     except (HttpError, ValueError, RecursionError):
         return _unreached(address, documents, "the server at this address is not a sidecar")
     return Answer(address, tuple(documents))

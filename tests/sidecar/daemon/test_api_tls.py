@@ -185,6 +185,13 @@ async def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         refused = await asyncio.to_thread(problem, TlsFiles(scene.own.ca))
         assert refused.startswith("This sidecar requires a client certificate")
         assert "write https://" in await asyncio.to_thread(problem, TlsFiles(), "http")
+        strange = TlsFiles(scene.own.ca, tmp_path / "certificate", tmp_path / "key")
+        issued = trustme.CA().issue_cert("x")
+        issued.cert_chain_pems[0].write_to_path(tmp_path / "certificate")
+        issued.private_key_pem.write_to_path(tmp_path / "key")
+        # The server's alert may be lost when it closes the connection.
+        refused = await asyncio.to_thread(problem, strange)
+        assert "the certificate of this client" in refused or "UNKNOWN_CA" in refused
         gone = TlsFiles(tmp_path / "gone")
         assert f"the CA file {gone.ca} can't be used" in await asyncio.to_thread(problem, gone)
         monkeypatch.setenv("SIDECAR_HTTP_LISTEN", f"0.0.0.0:{port}")
