@@ -499,6 +499,9 @@ CONTRADICTIONS: Mapping[str, Values] = {
     "apiTls.clientCaSecret.name is set, and brokers would be refused": given(
         "apiTls.clientCaSecret.name", "x", merged(PER_CLUSTER, API)
     ),
+    "apiTls.clientCaSecret.name is set, and Prometheus would be refused": given(
+        "monitoring.monitor", "PodMonitor", MUTUAL
+    ),
     "sasl.mechanism is set: set sasl.username": given("sasl.mechanism", "PLAIN"),
     "sasl.username or sasl.secret.name is set": given("sasl.username", "x"),
     "networkPolicy is for mode per-cluster": given("networkPolicy.enabled", True, BESIDE_BROKER),

@@ -81,6 +81,9 @@
 {{- if and .clientCaSecret.name (not ($.Values.callback.tlsSecret).name) -}}
 {{- fail "apiTls.clientCaSecret.name is set, and brokers would be refused: set callback.tlsSecret.name to a Secret with their certificate" -}}
 {{- end -}}
+{{- if and .clientCaSecret.name $.Values.monitoring.monitor (not (($.Values.monitoring.tlsConfig).cert)) -}}
+{{- fail "apiTls.clientCaSecret.name is set, and Prometheus would be refused: set monitoring.tlsConfig.cert and .keySecret to its certificate and key" -}}
+{{- end -}}
 {{- end -}}
 
 {{- with .Values.sasl -}}
