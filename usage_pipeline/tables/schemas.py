@@ -435,7 +435,9 @@ GOLD_DISK_FORECAST: Final = Table(
         Column("dt", "date", "Day of as_of"),
         Column("broker", "int", _VOLUMES_BROKER),
         Column("log_dir", "string", _LOG_DIR),
-        Column("as_of", "timestamp", "Time of the last reading used; hours count from here"),
+        Column(
+            "as_of", "timestamp", "Newest reading of any volume, or --as-of; hours count from here"
+        ),
         Column(
             "total_bytes", "bigint", "Size of the volume at the last reading; null while offline"
         ),
