@@ -10,42 +10,34 @@ history`` writes a file for each hour of the log.
 import re
 from datetime import UTC, tzinfo
 from pathlib import Path
-from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
-_PATTERN_HELP: Final = (
-    "A label or column, and a regular expression that its whole value must match. The group"
-    " (?P<broker>...) is the broker's id. May be repeated; all must match."
-)
+from sidecar.formats.gathered_options import read_by
 
 
-def _rules(
-    _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
-) -> tuple[tuple[str, re.Pattern[str]], ...]:
+def _rules(values: tuple[str, ...]) -> tuple[tuple[str, re.Pattern[str]], ...]:
     rules = []
     for value in values:
         label, separator, pattern = value.partition("=")
         if not separator:
-            raise click.BadParameter(f"{value!r} is not LABEL=REGEX")
+            raise ValueError(f"{value!r} is not LABEL=REGEX")
         try:
             rules.append((label, re.compile(pattern)))
         except re.error as error:
-            raise click.BadParameter(f"{pattern!r} is not a regular expression: {error}") from error
+            raise ValueError(f"{pattern!r} is not a regular expression: {error}") from error
     return tuple(rules)
 
 
-def _zone(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tzinfo | None:
-    if value is None:
-        return None
+def _zone(value: str) -> tzinfo:
     # A container may have no list of zones.
     if value == "UTC":
         return UTC
     try:
         return ZoneInfo(value)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise click.BadParameter(f"{value!r} is not a time zone that this machine knows") from error
+        raise ValueError(f"{value!r} is not a time zone that this machine knows") from error
 
 
 @click.group(
@@ -100,7 +92,13 @@ Examples:
     " repeated.",
 )
 @click.option(
-    "--match", "rules", callback=_rules, multiple=True, metavar="LABEL=REGEX", help=_PATTERN_HELP
+    "--match",
+    "rules",
+    callback=read_by(_rules, click.BadParameter, ValueError),
+    multiple=True,
+    metavar="LABEL=REGEX",
+    help="A label or column, and a regular expression that its whole value must match. The group"
+    " (?P<broker>...) is the broker's id. May be repeated; all must match.",
 )
 @click.option(
     "--log-dir",
@@ -116,7 +114,7 @@ Examples:
 )
 @click.option(
     "--zone",
-    callback=_zone,
+    callback=read_by(_zone, click.BadParameter, ValueError),
     metavar="NAME",
     help="The time zone of times without an offset from UTC, such as UTC or Europe/Berlin.",
 )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import click
 
+from sidecar.formats.gathered_options import read_by
 from sidecar.formats.quantities import parse_duration
 
 if TYPE_CHECKING:
@@ -58,20 +59,17 @@ def load_settings(config: Path | None, properties: Path | None) -> "Loaded":
     return load(environ=os.environ, config=config, properties=properties)
 
 
-def duration(zero: str | None = None) -> Callable[[click.Context, click.Parameter, str], float]:
+def duration(zero: str | None = None) -> Callable[[object, object, str], float | None]:
     """A callback that reads a duration (30s, 1h30m, PT30M) as seconds.
 
     Args:
         zero: why 0 s is refused; None accepts it.
     """
 
-    def read(_context: click.Context, _parameter: click.Parameter, value: str) -> float:
-        try:
-            seconds = parse_duration(value)
-        except ValueError as error:
-            raise click.BadParameter(str(error)) from error
+    def parse(text: str) -> float:
+        seconds = parse_duration(text)
         if seconds == 0 and zero is not None:
-            raise click.BadParameter(zero)
+            raise ValueError(zero)
         return seconds
 
-    return read
+    return read_by(parse, click.BadParameter, ValueError)

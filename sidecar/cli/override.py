@@ -24,32 +24,21 @@ from sidecar.cli.sidecar_options import (
     sidecars_options,
     token_option,
 )
+from sidecar.formats.gathered_options import read_by
 from sidecar.formats.quantities import format_duration
 
 
-def _factor(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
+def _factor(value: float) -> float:
     # Click accepts NaN in every range, because each comparison with it is false.
     if math.isnan(value):
-        raise click.BadParameter("nan is not in the range 0<=x<=1")
+        raise ValueError("nan is not in the range 0<=x<=1")
     return value
 
 
-def _reason(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+def _reason(value: str) -> str:
     if not value.strip() or not value.isprintable():
-        raise click.BadParameter(
-            "the reason must be text on one line, because other people will read it"
-        )
+        raise ValueError("the reason must be text on one line, because other people will read it")
     return value
-
-
-_above_zero = duration(
-    'the duration must be longer than 0 s; to end an override, run "override clear"'
-)
-
-
-def _duration(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """As ISO 8601, which a sidecar of any version reads."""
-    return format_duration(_above_zero(context, parameter, value))
 
 
 @click.group(
@@ -79,18 +68,24 @@ Examples:
       --sidecars b1:7070,b2:7070,b3:7070
 """,
 )
-@click.argument("factor", type=click.FloatRange(0, 1), callback=_factor)
+@click.argument(
+    "factor",
+    type=click.FloatRange(0, 1),
+    callback=read_by(_factor, click.BadParameter, ValueError),
+)
 @click.option(
     "--reason",
-    callback=_reason,
+    callback=read_by(_reason, click.BadParameter, ValueError),
     required=True,
     metavar="TEXT",
     help="The reason, which is shown with the factor.",
 )
 @click.option(
     "--for",
-    "duration",
-    callback=_duration,
+    "for_s",
+    callback=duration(
+        'the duration must be longer than 0 s; to end an override, run "override clear"'
+    ),
     required=True,
     metavar="DURATION",
     help="For how long, such as 30m, 8h or 1d, at most 30d: it ends by itself.",
@@ -103,7 +98,7 @@ def set_override(
     *,
     factor: float,
     reason: str,
-    duration: str,
+    for_s: float,
     sidecars: tuple[Address, ...],
     token_file: Path | None,
     as_json: bool,
@@ -114,7 +109,8 @@ def set_override(
     no longer refused. With a factor above 0, standard error lists the volumes that violate
     the limit, because producers continue to fill them.
     """
-    body = {"factor": factor, "reason": reason, "duration": duration}
+    # A sidecar of any version reads ISO 8601.
+    body = {"factor": factor, "reason": reason, "duration": format_duration(for_s)}
     answers = change(Request("PUT", "/v1/override", body), sidecars, token_file)
     report(answers, AnswerTable(["Answer"], _set_cells), as_json)
     for line in still_full(answers) if factor > 0 else ():

@@ -23,6 +23,7 @@ from sidecar.cli.sidecar_client import (
     parse_address,
     request_all,
 )
+from sidecar.formats.gathered_options import read_by
 from sidecar.tls import CERTIFICATE, TlsFiles
 
 if TYPE_CHECKING:
@@ -47,17 +48,12 @@ Cells = Callable[[Mapping[str, object]], Sequence[str]]
 """Makes the cells of a sidecar's row from its answer."""
 
 
-def _addresses(
-    _context: click.Context, _parameter: click.Parameter | None, value: str
-) -> tuple[Address, ...]:
+def _addresses(value: str) -> tuple[Address, ...]:
     """A comma-separated list of sidecars; each is used once."""
     texts = [text.strip() for text in value.split(",")]
-    try:
-        addresses = tuple(dict.fromkeys(parse_address(text) for text in texts if text))
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
+    addresses = tuple(dict.fromkeys(parse_address(text) for text in texts if text))
     if not addresses:
-        raise click.BadParameter("no sidecar is named")
+        raise ValueError("no sidecar is named")
     return addresses
 
 
@@ -68,7 +64,7 @@ def sidecars_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """
     sidecars = click.option(
         "--sidecars",
-        callback=_addresses,
+        callback=read_by(_addresses, click.BadParameter, ValueError),
         metavar="URL[,URL...]",
         default=own_address,
         show_default=f"SIDECAR_HTTP_LISTEN, or 127.0.0.1:{DEFAULT_PORT}",
@@ -124,7 +120,7 @@ def sidecars_of(settings: "Settings", sidecars: tuple[Address, ...]) -> tuple[Ad
         return sidecars
     key, certificate = settings.http_ssl_key_file, settings.http_ssl_certificate_file
     listen = {"SIDECAR_HTTP_LISTEN": str(settings.http_listen), CERTIFICATE: str(certificate or "")}
-    (own,) = _addresses(context, None, own_address(listen))
+    own = parse_address(own_address(listen))
     tls = sidecars[0].tls
     if tls.certificate is None:
         tls = replace(tls, certificate=certificate, key=key)

@@ -19,7 +19,7 @@ from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_ad
 from sidecar.cli.options import duration
 from sidecar.cli.topic_names import MOST_PARTITIONS, NamedTopic, names_options, read_names
 from sidecar.errors import SidecarError
-from sidecar.formats.gathered_options import gathered
+from sidecar.formats.gathered_options import gathered, read_by
 
 if TYPE_CHECKING:
     # Not at run time: see above.
@@ -42,12 +42,10 @@ class TopicOptions:
     as_json: bool
 
 
-def _configs(
-    _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
-) -> dict[str, str]:
+def _configs(values: tuple[str, ...]) -> dict[str, str]:
     pairs = [value.partition("=") for value in values]
     if not all(key and equals for key, equals, _ in pairs):
-        raise click.BadParameter("must be KEY=VALUE")
+        raise ValueError("must be KEY=VALUE")
     return {key: value for key, _, value in pairs}
 
 
@@ -124,7 +122,7 @@ Examples:
     "configs",
     multiple=True,
     metavar="KEY=VALUE",
-    callback=_configs,
+    callback=read_by(_configs, click.BadParameter, ValueError),
     help="A setting of each topic; may be repeated.",
 )
 @_validate

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 import click
 
 from sidecar.errors import PlanError
-from sidecar.formats.gathered_options import gathered
+from sidecar.formats.gathered_options import gathered, read_by
 from sidecar.quotas.request_time.fair_shares import Tenant
 from sidecar.quotas.request_time.quota_plan import Plan, TenantKind, Terms, equal_plan, named_plan
 from sidecar.request_time.tenants import Source
@@ -102,20 +102,14 @@ def plan_options(function: Callable[..., _R]) -> Callable[..., _R]:
     return gathered(function, "options", PlanOptions, *_OPTIONS)
 
 
-def _finite(
-    _context: click.Context, _parameter: click.Parameter, value: float | None
-) -> float | None:
+def _finite(value: float) -> float:
     # Click accepts NaN and infinity in this range.
-    if value is not None and not math.isfinite(value):
-        raise click.BadParameter(f"{value} is not a number of percent")
+    if not math.isfinite(value):
+        raise ValueError(f"{value} is not a number of percent")
     return value
 
 
-def _kind(
-    _context: click.Context, _parameter: click.Parameter, value: str | None
-) -> TenantKind | None:
-    return None if value is None else TenantKind(value)
-
+_read_finite: Final = read_by(_finite, click.BadParameter, ValueError)
 
 _OPTIONS: Final = (
     click.option(
@@ -140,7 +134,7 @@ _OPTIONS: Final = (
         "--capacity",
         "capacity_percent",
         type=_PERCENT,
-        callback=_finite,
+        callback=_read_finite,
         metavar="PERCENT",
         help="What there is to share, instead of the smallest broker's"
         " (num.io.threads + num.network.threads) x 100.",
@@ -149,7 +143,7 @@ _OPTIONS: Final = (
         "--reserve",
         "reserve_percent",
         type=click.FloatRange(min=0.0),
-        callback=_finite,
+        callback=_read_finite,
         default=0.0,
         metavar="PERCENT",
         help="Reserved from it for internal users.",
@@ -164,7 +158,7 @@ _OPTIONS: Final = (
         "--default",
         "default_percent",
         type=_PERCENT,
-        callback=_finite,
+        callback=_read_finite,
         metavar="PERCENT",
         help="For whoever is not named, each of them.",
     ),
@@ -172,7 +166,7 @@ _OPTIONS: Final = (
         "--entity-type",
         "kind",
         type=click.Choice([kind.value for kind in TenantKind]),
-        callback=_kind,
+        callback=read_by(TenantKind, click.BadParameter),
         help="What identifies a tenant: users, without this option.",
     ),
 )
