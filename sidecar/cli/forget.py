@@ -14,7 +14,6 @@ import click
 
 from sidecar.cli.sidecar_client import Address, Request
 from sidecar.cli.sidecar_options import (
-    AnswerTable,
     change,
     exit_code,
     persistence,
@@ -67,7 +66,7 @@ def command(
     path += "/log-dirs" if log_dir is not None else ""
     given = "&".join(f"{name}={quote(text, safe='')}" for name, text in query.items() if text)
     answers = change(Request("DELETE", f"{path}?{given}" if given else path), sidecars, token_file)
-    report(answers, AnswerTable(["Answer"], _forgotten_cells), as_json)
+    report(answers, ["Answer"], _forgotten_cells, as_json)
     context.exit(exit_code(answers))
 
 

@@ -15,7 +15,6 @@ from sidecar.cli.full_volumes import still_full
 from sidecar.cli.options import duration
 from sidecar.cli.sidecar_client import Address, Answer, Request, request_all
 from sidecar.cli.sidecar_options import (
-    AnswerTable,
     change,
     exit_code,
     merged,
@@ -112,7 +111,7 @@ def set_override(
     # A sidecar of any version reads ISO 8601.
     body = {"factor": factor, "reason": reason, "duration": format_duration(for_s)}
     answers = change(Request("PUT", "/v1/override", body), sidecars, token_file)
-    report(answers, AnswerTable(["Answer"], _set_cells), as_json)
+    report(answers, ["Answer"], _set_cells, as_json)
     for line in still_full(answers) if factor > 0 else ():
         click.echo(line, err=True)
     context.exit(exit_code(answers))
@@ -134,7 +133,7 @@ def clear_override(
 ) -> None:
     """End the override before its time."""
     answers = change(Request("DELETE", "/v1/override"), sidecars, token_file)
-    report(answers, AnswerTable(["Answer"], _cleared_cells), as_json)
+    report(answers, ["Answer"], _cleared_cells, as_json)
     context.exit(exit_code(answers))
 
 
@@ -155,7 +154,8 @@ def show_override(context: click.Context, sidecars: tuple[Address, ...], as_json
     agree = len({_position(merged(each)) for each in answers if each.problem is None}) <= 1
     report(
         answers,
-        AnswerTable(["Factor", "Source", "Override"], _override_cells),
+        ["Factor", "Source", "Override"],
+        _override_cells,
         as_json,
         agree=agree,
     )

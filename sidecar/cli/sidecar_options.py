@@ -6,7 +6,7 @@ The exit code is 0 only if every sidecar did as requested.
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
@@ -45,7 +45,7 @@ _UNWRITTEN: Final = {
 """The answer's ``state_file`` -> the sentence about a change that is not on disk."""
 
 Cells = Callable[[Mapping[str, object]], Sequence[str]]
-"""Makes the cells of a sidecar's row from its answer."""
+"""Makes the cells of a sidecar's row after the first one from the documents of its answer."""
 
 
 def _addresses(value: str) -> tuple[Address, ...]:
@@ -135,11 +135,10 @@ def own_address(environ: Mapping[str, str] = os.environ) -> str:
     listen = environ.get("SIDECAR_HTTP_LISTEN", "").strip() or f"127.0.0.1:{DEFAULT_PORT}"
     host, _, port = listen.rpartition(":")
     bare = host.strip("[]")
-    bare = _ANY.get(bare, bare)
+    bare, scheme = _ANY.get(bare, bare), ""
     if environ.get(CERTIFICATE):
-        bare = "localhost" if bare in _LOOPBACK else bare
-        return f"https://[{bare}]:{port}" if ":" in bare else f"https://{bare}:{port}"
-    return f"[{bare}]:{port}" if ":" in bare else f"{bare}:{port}"
+        bare, scheme = "localhost" if bare in _LOOPBACK else bare, "https://"
+    return f"{scheme}[{bare}]:{port}" if ":" in bare else f"{scheme}{bare}:{port}"
 
 
 def change(request: Request, sidecars: Sequence[Address], token_file: Path | None) -> list[Answer]:
@@ -148,43 +147,17 @@ def change(request: Request, sidecars: Sequence[Address], token_file: Path | Non
     Raises:
         SettingsError: the token can't be read.
     """
-    token = token_in(token_file) if token_file is not None else None
-    if token is not None:
-        for address in sidecars:
-            if address.exposes:
-                click.echo(
-                    f"Warning: the token is sent to {address} unencrypted: use https, or run this "
-                    "beside the sidecar.",
-                    err=True,
-                )
+    if token_file is None:
+        return request_all(sidecars, [request])
+    token = token_in(token_file)
+    for address in sidecars:
+        if address.exposes:
+            click.echo(
+                f"Warning: the token is sent to {address} unencrypted: use https, or run this "
+                "beside the sidecar.",
+                err=True,
+            )
     return request_all(sidecars, [request], token)
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerTable:
-    """How to print answers.
-
-    Attributes:
-        columns: the headings of ``cells``.
-        cells: makes a row's cells after the first one from the merged documents of an answer.
-    """
-
-    columns: Sequence[str]
-    cells: Cells
-
-    def show(self, answers: Sequence[Answer]) -> None:
-        """Print a table with a row for each sidecar."""
-        from sidecar.cli.tables import print_rows  # noqa: PLC0415 - so that --json needs no rich
-
-        rows, bad = [], []
-        for number, answer in enumerate(answers):
-            if answer.problem is None:
-                cells = self.cells(merged(answer))
-            else:
-                bad.append(number)
-                cells = [*[""] * (len(self.columns) - 1), answer.problem]
-            rows.append([str(answer.address), *cells])
-        print_rows(["Sidecar", *self.columns], rows, bad)
 
 
 def merged(answer: Answer) -> dict[str, object]:
@@ -195,24 +168,42 @@ def merged(answer: Answer) -> dict[str, object]:
     return document
 
 
-def report(answers: Sequence[Answer], table: AnswerTable, as_json: bool, **more: object) -> None:
-    """Print every sidecar's answer."""
-    hint = _where(answers)
-    if hint:
+def report(
+    answers: Sequence[Answer],
+    columns: Sequence[str],
+    cells: Cells,
+    as_json: bool,
+    **more: object,
+) -> None:
+    """Print every sidecar's answer.
+
+    The ``columns`` are the headings of ``cells``. JSON also has the fields of ``more``.
+    """
+    if hint := _where(answers):
         click.echo(hint, err=True)
-    if not as_json:
-        table.show(answers)
+    if as_json:
+        sidecars = [
+            {
+                "sidecar": str(answer.address),
+                "ok": answer.problem is None,
+                "problem": answer.problem,
+                "answer": merged(answer) if answer.problem is None else None,
+            }
+            for answer in answers
+        ]
+        click.echo(json.dumps({"sidecars": sidecars, **more}, indent=2))
         return
-    sidecars = [
-        {
-            "sidecar": str(answer.address),
-            "ok": answer.problem is None,
-            "problem": answer.problem,
-            "answer": merged(answer) if answer.problem is None else None,
-        }
-        for answer in answers
-    ]
-    click.echo(json.dumps({"sidecars": sidecars, **more}, indent=2))
+    from sidecar.cli.tables import print_rows  # noqa: PLC0415 - so that --json needs no rich
+
+    rows, bad = [], []
+    for number, answer in enumerate(answers):
+        if answer.problem is None:
+            row = cells(merged(answer))
+        else:
+            bad.append(number)
+            row = [*[""] * (len(columns) - 1), answer.problem]
+        rows.append([str(answer.address), *row])
+    print_rows(["Sidecar", *columns], rows, bad)
 
 
 def _where(answers: Sequence[Answer]) -> str:
