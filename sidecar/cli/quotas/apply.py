@@ -74,7 +74,7 @@ def command(
         else:
             with _bar("Setting", len(aim.changes)) as progress:
                 outcome = set_or_exit(admin, aim.changes, progress)
-    _report(outcome, as_json, [str(warning) for warning in aim.warnings])
+    _report(outcome, as_json, aim.warnings)
     context.exit(_EXIT_CODES.get(outcome.problem, 1))
 
 
@@ -91,7 +91,7 @@ def _no(changed: Sequence[Change]) -> str | None:
         return "nobody answered the question; --yes skips it"
 
 
-def _report(outcome: Outcome, as_json: bool, warnings: list[str]) -> None:
+def _report(outcome: Outcome, as_json: bool, warnings: Sequence[str]) -> None:
     if as_json:
         echo_json(
             {

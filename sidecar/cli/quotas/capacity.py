@@ -3,12 +3,12 @@
 Example: a broker with 8 I/O threads and 3 network threads has a capacity of 1,100 %.
 """
 
-import json
 from typing import Final
 
 import click
 
 from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_admin
+from sidecar.cli.quotas.output import echo_json
 from sidecar.quotas.request_time.thread_capacity import BrokerCapacity, differs, smallest
 from sidecar.request_time.cluster_state import Capacities, capacities
 
@@ -35,7 +35,7 @@ def command(context: click.Context, kafka: KafkaOptions, as_json: bool) -> None:
     """
     found = capacities(load_kafka_admin(kafka))
     if as_json:
-        click.echo(json.dumps(document(found), indent=2))
+        echo_json(document(found))
     else:
         click.echo("\n\n".join(block(broker) for broker in found.brokers))
     for warning in warnings(found):

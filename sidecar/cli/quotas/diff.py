@@ -42,8 +42,7 @@ def command(
     """
     aim = read_planned_changes(options, plan_file, exact, load_kafka_admin(kafka))
     if as_json:
-        warnings = [str(warning) for warning in aim.warnings]
-        echo_json({"changes": change_documents(aim.changes), "warnings": warnings})
+        echo_json({"changes": change_documents(aim.changes), "warnings": aim.warnings})
     else:
         print_changes(aim.changes)
     print_warnings(aim.warnings)

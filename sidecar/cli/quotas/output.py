@@ -69,12 +69,12 @@ def print_quotas(quotas: ClientQuotas, keys: Sequence[str] = ()) -> None:
     print_rows(["Entity", "Quota", "Limit"], rows, ())
 
 
-def print_warnings(warnings: Sequence[object]) -> None:
+def print_warnings(warnings: Sequence[str]) -> None:
     """Print the first warnings on standard error, and the number of the others."""
     from sidecar.logs import printable  # noqa: PLC0415 - slow to import
 
     for warning in warnings[:_SHOWN_WARNINGS]:
-        click.echo(f"Warning: {printable(str(warning))}", err=True)
+        click.echo(f"Warning: {printable(warning)}", err=True)
     more = len(warnings) - _SHOWN_WARNINGS
     if more > 0:
         click.echo(f"Warning: and {more:,} more; --json prints them all", err=True)

@@ -11,7 +11,6 @@ import click
 from sidecar.cli.kafka_options import KafkaOptions, kafka_options
 from sidecar.cli.quotas.capacity import block, label
 from sidecar.cli.quotas.capacity import document as capacity_document
-from sidecar.cli.quotas.capacity import warnings as capacity_warnings
 from sidecar.cli.quotas.output import (
     change_documents,
     echo_json,
@@ -54,7 +53,7 @@ def command(kafka: KafkaOptions, options: PlanOptions, as_json: bool) -> None:
         echo_json(_document(found, _commands(found, kafka, kinds)))
     else:
         _print(found, _commands(found, kafka, kinds))
-    print_warnings(_warnings(found))
+    print_warnings(found.warnings)
 
 
 def _print(found: Planned, commands: dict[TenantKind, list[str]]) -> None:
@@ -88,13 +87,8 @@ def _document(found: Planned, commands: dict[TenantKind, list[str]]) -> dict[str
         "quotas": quota_documents(plan.target(found.kind)),
         "changes": change_documents(found.changes) if known else None,
         "commands": {kind.value: lines for kind, lines in commands.items()},
-        "warnings": [str(warning) for warning in _warnings(found)],
+        "warnings": found.warnings,
     }
-
-
-def _warnings(found: Planned) -> list[object]:
-    of_brokers = () if found.found is None else capacity_warnings(found.found)
-    return [*of_brokers, *found.warnings]
 
 
 def _commands(

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 import click
 
 from sidecar.cli.kafka_options import SERVERS, KafkaOptions, load_kafka_admin
+from sidecar.cli.quotas.capacity import warnings as capacity_warnings
 from sidecar.cli.quotas.plan_options import PlanOptions
 from sidecar.client_quotas.plan import without_throttles
 from sidecar.quotas.entities import ClientQuotas
-from sidecar.quotas.request_time.plan_review import PlanWarning, review_plan
+from sidecar.quotas.request_time.plan_review import review_plan
 from sidecar.quotas.request_time.quota_plan import Change, Plan, TenantKind, changes
 from sidecar.quotas.request_time.thread_capacity import smallest
 from sidecar.request_time.cluster_state import Capacities, read_capacities, read_quotas
@@ -42,7 +43,7 @@ class Planned:
     kind: TenantKind
     found: Capacities | None
     quotas: ClientQuotas | None
-    warnings: tuple[PlanWarning, ...]
+    warnings: tuple[str, ...]
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -58,17 +59,18 @@ def planned(options: PlanOptions, kafka: KafkaOptions) -> Planned:
         PlanError: nothing can be planned.
         SettingsError: a file or a setting can't be used.
     """
-    _check(options)
+    if options.tenants is None and options.tenants_from is None:
+        raise click.UsageError("no tenants to share the capacity: give --tenants or --tenants-from")
     source = options.source
     if options.capacity_percent is None or (source and source.of_brokers) or _reachable(kafka):
-        return planned_beside(options, load_kafka_admin(kafka))
+        return asyncio.run(planned_beside(options, load_kafka_admin(kafka)))
     tenants = source.from_file() if source else None
     plan = options.plan(options.capacity_percent, tenants)
-    warnings = review_plan(plan, options.tenant_kind, None, None)
+    warnings = tuple(map(str, review_plan(plan, options.tenant_kind, None, None)))
     return Planned(plan, options.tenant_kind, None, None, warnings)
 
 
-def planned_beside(options: PlanOptions, admin: "KafkaAdmin") -> Planned:
+async def planned_beside(options: PlanOptions, admin: "KafkaAdmin") -> Planned:
     """Return the plan and the cluster's state.
 
     Raises:
@@ -76,8 +78,14 @@ def planned_beside(options: PlanOptions, admin: "KafkaAdmin") -> Planned:
         PlanError: nothing can be planned.
         SettingsError: a file or a setting can't be used.
     """
-    _check(options)
-    return asyncio.run(_planned(options, admin))
+    quotas = without_throttles(await read_quotas(admin))
+    capacity_percent, found = await read_capacity(options, admin)
+    tenants = await options.source.read(admin, quotas) if options.source else None
+    known = await read_known(admin, quotas, options.tenant_kind)
+    plan = options.plan(capacity_percent, tenants)
+    of_brokers = () if found is None else capacity_warnings(found)
+    warnings = map(str, review_plan(plan, options.tenant_kind, quotas, known))
+    return Planned(plan, options.tenant_kind, found, quotas, (*of_brokers, *warnings))
 
 
 async def read_capacity(
@@ -92,21 +100,6 @@ async def read_capacity(
         return options.capacity_percent, None
     found = await read_capacities(admin)
     return smallest(found.brokers).percent, found
-
-
-async def _planned(options: PlanOptions, admin: "KafkaAdmin") -> Planned:
-    quotas = without_throttles(await read_quotas(admin))
-    capacity_percent, found = await read_capacity(options, admin)
-    tenants = await options.source.read(admin, quotas) if options.source else None
-    known = await read_known(admin, quotas, options.tenant_kind)
-    plan = options.plan(capacity_percent, tenants)
-    warnings = review_plan(plan, options.tenant_kind, quotas, known)
-    return Planned(plan, options.tenant_kind, found, quotas, warnings)
-
-
-def _check(options: PlanOptions) -> None:
-    if options.tenants is None and options.tenants_from is None:
-        raise click.UsageError("no tenants to share the capacity: give --tenants or --tenants-from")
 
 
 def _reachable(kafka: KafkaOptions) -> bool:

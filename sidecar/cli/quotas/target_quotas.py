@@ -36,7 +36,7 @@ class PlannedChanges:
     """The changes, and the warnings about them."""
 
     changes: tuple[Change, ...]
-    warnings: tuple[object, ...]
+    warnings: tuple[str, ...]
 
 
 def target_options(function: Callable[..., _R]) -> Callable[..., _R]:
@@ -76,9 +76,8 @@ def read_planned_changes(
             raise click.UsageError(
                 "no tenants to share the capacity: give --tenants, --tenants-from or --plan"
             )
-        found = planned_beside(options, admin)
-        of_brokers = () if found.found is None else capacity_warnings(found.found)
-        return PlannedChanges(found.changes, (*of_brokers, *found.warnings))
+        found = asyncio.run(planned_beside(options, admin))
+        return PlannedChanges(found.changes, found.warnings)
     if options != PlanOptions():
         raise click.UsageError(
             "--plan already contains the quotas: leave out the options that plan"
@@ -95,9 +94,10 @@ async def _from_file(file: PlanFile, exact: bool, admin: "KafkaAdmin") -> Planne
         capacity_percent, of_brokers = await _capacity(admin)
     known = await read_known(admin, quotas, TenantKind.USERS) if from_file.users else None
     extra = removals(quotas, file.target) if exact else ()
+    warnings = map(str, review_quotas(from_file, capacity_percent, quotas, known))
     return PlannedChanges(
         (*changes(quotas, file.target), *extra),
-        (*of_brokers, *review_quotas(from_file, capacity_percent, quotas, known)),
+        (*of_brokers, *warnings),
     )
 
 
