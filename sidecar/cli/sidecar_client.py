@@ -170,14 +170,14 @@ def request_all(
     late = f"no answer within {deadline_s:g} s"
     if any(request.method != "GET" for request in requests):
         late += "; the change may apply all the same"
-    answers = {number: _unreached(address, (), late) for number, address in enumerate(addresses)}
+    answers = [_unreached(address, (), late) for address in addresses]
     for _ in addresses:
         try:
             number, answer = answered.get(timeout=max(0.0, ends_at - time.monotonic()))
         except queue.Empty:
             break
         answers[number] = answer
-    return [answers[number] for number in range(len(addresses))]
+    return answers
 
 
 def _send(
