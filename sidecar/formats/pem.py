@@ -21,7 +21,7 @@ def certificates(text: str) -> str:
     Raises:
         ValueError: the text has no certificate; the message quotes nothing.
     """
-    return _blocks(text, "CERTIFICATE", "-----BEGIN CERTIFICATE-----")
+    return _blocks(text, "CERTIFICATE")
 
 
 def private_key(text: str) -> str:
@@ -30,13 +30,13 @@ def private_key(text: str) -> str:
     Raises:
         ValueError: the text has no private key; the message quotes nothing.
     """
-    return _blocks(text, "PRIVATE KEY", "-----BEGIN PRIVATE KEY-----")
+    return _blocks(text, "PRIVATE KEY")
 
 
-def _blocks(text: str, label: str, opening: str) -> str:
+def _blocks(text: str, label: str) -> str:
     blocks = [(match[1], match[2]) for match in _BLOCK.finditer(text)]
     if not any(name.endswith(label) for name, _ in blocks):
-        raise ValueError(f"must be PEM text that begins with {opening}, not a path")
+        raise ValueError(f"must be PEM text that begins with -----BEGIN {label}-----, not a path")
     return "".join(
         f"-----BEGIN {name}-----\n{_lines(body)}\n-----END {name}-----\n" for name, body in blocks
     )
