@@ -46,7 +46,7 @@ Post = Callable[[bytes, Mapping[str, str]], Awaitable[int]]
 NotAllowedError."""
 
 
-class NotAllowedError(HttpError):
+class NotAllowedError(Exception):
     """The message can't be sent before a person has changed something; the text says what."""
 
 
@@ -209,8 +209,6 @@ class Sender:
         except ssl.SSLError as error:
             # The whole text would name the host, and the URL is a secret.
             return f"TLS failed: {error.reason}"
-        except NotAllowedError:
-            raise
         except (OSError, HttpError) as error:
             return failure_of(error, DEADLINE_S)
         except ValueError:
