@@ -16,8 +16,6 @@ from typing import Final
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from sidecar.status.view import StatusView
-
 CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -39,20 +37,6 @@ _HERE: Final = files(__package__ or "sidecar.status")
 def file(name: str) -> bytes:
     """One of ``MEDIA_TYPES``."""
     return _HERE.joinpath("files", name).read_bytes()
-
-
-def status_page(view: StatusView) -> str:
-    """The whole page."""
-    return page("page.html", view=view, asking=_is_asking(view))
-
-
-def status_parts(view: StatusView) -> str:
-    """Render the parts of the page that are renewed while it is open."""
-    return page("sections.html", view=view, asking=_is_asking(view))
-
-
-def _is_asking(view: StatusView) -> bool:
-    return any(each.answered_at is None and not each.why_not for each in view.contents)
 
 
 def page(template: str, **values: object) -> str:

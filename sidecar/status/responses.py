@@ -30,14 +30,7 @@ from sidecar.status.forms import DURATIONS, FACTORS, OverrideForm, form_fields
 from sidecar.status.headline import sentence
 from sidecar.status.inputs import StatusInputs
 from sidecar.status.moments import Now
-from sidecar.status.pages import (
-    CONTENT_SECURITY_POLICY,
-    MEDIA_TYPES,
-    file,
-    page,
-    status_page,
-    status_parts,
-)
+from sidecar.status.pages import CONTENT_SECURITY_POLICY, MEDIA_TYPES, file, page
 from sidecar.status.view import StatusView, status_view
 from sidecar.status.volume_rows import lines_in_bars, volume_rows
 
@@ -67,11 +60,11 @@ class Answers:
 
     async def status(self, _request: Request) -> Response:
         """The page."""
-        return _html(status_page(self._view()))
+        return _html(page("page.html", view=self._view()))
 
     async def parts(self, _request: Request) -> Response:
         """Answer with the parts of an open page that are renewed."""
-        return _html(status_parts(self._view()))
+        return _html(page("sections.html", view=self._view()))
 
     async def volumes(self, request: Request) -> Response:
         """Answer with all volumes, a hundred on a page."""

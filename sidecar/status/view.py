@@ -155,6 +155,11 @@ class StatusView:
         return self.head.source != Source.DISABLED.value
 
     @property
+    def is_asking(self) -> bool:
+        """Whether a broker is being asked for its topics."""
+        return any(each.answered_at is None and not each.why_not for each in self.contents)
+
+    @property
     def observes(self) -> bool:
         """Whether the sidecar is in observe mode."""
         return self.head.source == Source.SHADOW.value
