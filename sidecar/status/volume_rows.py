@@ -23,7 +23,7 @@ from sidecar.throttle.memory import VolumeState
 from sidecar.throttle.rules import Rules
 from sidecar.throttle.sizes import size
 from sidecar.throttle.throttled_fill import throttled_rate, throttled_since
-from sidecar.volumes import OfflineLogDir
+from sidecar.volumes import OfflineLogDir, Volume
 
 WORST: Final = 20
 """The most volumes on the main page; the list of all volumes has the rest."""
@@ -142,8 +142,7 @@ def _row(listed: _ListedVolume, snapshot: Snapshot, now: Now) -> Row:
     if volume_state is None:
         why = _why_unread(listed.unread)
         return Row(listed.broker_id, listed.log_dir, why, False, "", "", None, 0.0, "", "", "")
-    volume = volume_state.volume
-    total = volume.total_bytes or 1
+    volume, line_bytes = volume_state.volume, volume_state.stop_line_bytes
     return Row(
         broker_id=listed.broker_id,
         log_dir=listed.log_dir,
@@ -151,26 +150,21 @@ def _row(listed: _ListedVolume, snapshot: Snapshot, now: Now) -> Row:
         is_bad=volume_state.violates,
         left=size(volume.available_bytes),
         total=size(volume.total_bytes),
-        used=_percent(volume.used_bytes / total),
-        limit_at=_percent(1.0 - volume_state.verdict.threshold_bytes / total),
+        used=_percent(volume.used_bytes / (volume.total_bytes or 1)),
+        limit_at=_line_at(volume, volume_state.verdict.threshold_bytes),
         fills=rate(_fill_rate(volume_state, snapshot)),
         to_limit=_to_limit(volume_state, now.now),
         read=_read(volume_state, snapshot, now),
         forget=""
         if volume_state.online or not is_low(volume_state, snapshot.rules)
         else f"throttle-sidecar forget {listed.broker_id} --log-dir {shlex.quote(listed.log_dir)}",
-        stop_line_at=_stop_line_at(volume_state),
+        stop_line_at=None if line_bytes is None else _line_at(volume, line_bytes),
         soft_limit_at=_soft_limit_at(volume_state, snapshot.rules.soft_limit),
     )
 
 
-def _stop_line_at(volume_state: VolumeState) -> float | None:
-    line_bytes = volume_state.stop_line_bytes
-    return (
-        None
-        if line_bytes is None
-        else _percent(1.0 - line_bytes / (volume_state.volume.total_bytes or 1))
-    )
+def _line_at(volume: Volume, available_bytes: float) -> float:
+    return _percent(1.0 - available_bytes / (volume.total_bytes or 1))
 
 
 def _soft_limit_at(volume_state: VolumeState, soft_limit: Limit | None) -> float | None:
@@ -180,7 +174,7 @@ def _soft_limit_at(volume_state: VolumeState, soft_limit: Limit | None) -> float
     soft_bytes = soft_limit.judge(volume_state.volume).threshold_bytes
     if soft_bytes <= volume_state.verdict.threshold_bytes:
         return None
-    return _percent(1.0 - soft_bytes / (volume_state.volume.total_bytes or 1))
+    return _line_at(volume_state.volume, soft_bytes)
 
 
 def _state(volume_state: VolumeState, unread: OfflineLogDir | None, broker: BrokerStateName) -> str:
