@@ -91,7 +91,7 @@ def build_app(
         refusal,
         next((each.watch for each in capabilities if isinstance(each, GrowthCapability)), None),
     )
-    add_status(app, inputs, changes, services.tokens, peers)
+    add_status(app, inputs, changes, peers)
     _add_health(app, board, polling)
     if registry is not None:
         _add_metrics(app, registry)

@@ -18,7 +18,6 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from sidecar.api.answers import NO_STORE
 from sidecar.api.change_routes import check_token
 from sidecar.api.changes import Changes, OverrideRequest
-from sidecar.control.tokens import Tokens
 from sidecar.status import runbooks
 from sidecar.status.effects import (
     ending_command,
@@ -55,7 +54,6 @@ class Answers:
 
     inputs: StatusInputs
     changes: Changes
-    tokens: Tokens
     peers: Sequence[str]
 
     async def status(self, _request: Request) -> Response:
@@ -115,7 +113,7 @@ class Answers:
         if isinstance(requested, list):
             return self._form(form, requested)
         try:
-            await check_token(self.tokens, fields.get("token", "").encode())
+            await check_token(self.inputs.tokens, fields.get("token", "").encode())
         except HTTPException as error:
             return self._confirm(request, form, requested, error)
         await self.changes.set_override(requested, request)
@@ -138,7 +136,7 @@ class Answers:
         """Ends it."""
         fields = await form_fields(request)
         try:
-            await check_token(self.tokens, fields.get("token", "").encode())
+            await check_token(self.inputs.tokens, fields.get("token", "").encode())
         except HTTPException as error:
             return await self.confirm_end(request, error)
         await self.changes.clear_override(request)
@@ -158,7 +156,7 @@ class Answers:
         return Now(self.inputs.board.now(), self.changes.wall)
 
     def _view(self) -> StatusView:
-        return status_view(self.inputs, self._now(), can_change=self.tokens.is_set)
+        return status_view(self.inputs, self._now())
 
     def _form(self, form: OverrideForm, problems: list[str]) -> Response:
         board = self.inputs.board

@@ -16,7 +16,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sidecar.api.changes import Changes
-from sidecar.control.tokens import Tokens
 from sidecar.status.inputs import StatusInputs
 
 if TYPE_CHECKING:
@@ -42,20 +41,13 @@ _ROUTES: Final[tuple[tuple[str, str, Callable[["Answers"], _Answer]], ...]] = (
 )
 
 
-def add_status(
-    app: FastAPI,
-    inputs: StatusInputs,
-    changes: Changes,
-    tokens: Tokens,
-    peers: Sequence[str],
-) -> None:
+def add_status(app: FastAPI, inputs: StatusInputs, changes: Changes, peers: Sequence[str]) -> None:
     """Adds the routes.
 
     Args:
         app: gets the routes.
         inputs: the inputs of the page.
         changes: publishes an operator's changes.
-        tokens: the bearer tokens for changes.
         peers: the addresses of other sidecars, as far as they are known.
     """
 
@@ -63,7 +55,7 @@ def add_status(
     def answers() -> "Answers":
         from sidecar.status.responses import Answers  # noqa: PLC0415  see above
 
-        return Answers(inputs, changes, tokens, peers)
+        return Answers(inputs, changes, peers)
 
     for path, method, chosen in _ROUTES:
         app.add_route(path, _route(answers, chosen), [method], include_in_schema=False)

@@ -165,7 +165,7 @@ class StatusView:
         return self.head.source == Source.SHADOW.value
 
 
-def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusView:
+def status_view(inputs: StatusInputs, now: Now) -> StatusView:
     """Return the content of the page at a moment."""
     board, snapshot = inputs.board, inputs.board.snapshot
     rows, count = volume_rows(snapshot, now, 0, WORST)
@@ -190,7 +190,7 @@ def status_view(inputs: StatusInputs, now: Now, *, can_change: bool) -> StatusVi
         in_scope=in_scope(readers),
         changes=tuple(_changes(board, now)),
         override=_override(snapshot, counts, now),
-        can_change=can_change,
+        can_change=inputs.tokens.is_set,
         users=tuple(_users(decision, counts, now)),
         more_users=max(0, len(decision.users) - USERS),
         blocks=tuple(_blocks(inputs)),
