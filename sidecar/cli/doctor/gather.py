@@ -118,7 +118,7 @@ async def gather(loaded: Loaded, options: Options) -> Facts:
         )
         quotas = group.create_task(_guarded(platform.read()))
         metrics = group.create_task(_metrics(dict(settings.broker_metrics_urls)))
-        sidecars = group.create_task(asyncio.to_thread(ask_sidecars, asked, token, time.time))
+        sidecars = group.create_task(asyncio.to_thread(ask_sidecars, asked, token))
         alerts = group.create_task(asyncio.to_thread(_ask_prometheus, options.prometheus))
         relief = group.create_task(_relief(settings, admin))
         until = time.monotonic() + HISTORY_DEADLINE_S

@@ -9,7 +9,7 @@ Example: a sidecar that hangs has the problem "no answer within 5 s"; the others
 import json
 import ssl
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
@@ -34,23 +34,20 @@ _RATES: Final = (
 _FAILURES: Final = (OSError, HttpError, ValueError, LookupError, TypeError, RecursionError)
 
 
-def ask_sidecars(
-    addresses: Sequence[Address], token: str | None, wall: Callable[[], float]
-) -> tuple[Sidecar, ...]:
+def ask_sidecars(addresses: Sequence[Address], token: str | None) -> tuple[Sidecar, ...]:
     """Ask all sidecars at once.
 
     Args:
         addresses: the sidecars.
         token: the token of these settings; None without one.
-        wall: epoch seconds.
     """
     with ThreadPoolExecutor(max_workers=max(1, min(64, len(addresses)))) as threads:
-        found = list(threads.map(lambda each: _ask(each, token, wall), addresses))
+        found = list(threads.map(lambda each: _ask(each, token), addresses))
     # A sidecar may be asked at its loopback address and as one of the peers' addresses.
     return tuple({each.started or each.address: each for each in reversed(found)}.values())[::-1]
 
 
-def _ask(address: Address, token: str | None, wall: Callable[[], float]) -> Sidecar:
+def _ask(address: Address, token: str | None) -> Sidecar:
     (decided,) = request_all([address], [Request("GET", "/v1/throttle-factor")])
     if decided.problem is not None:
         return Sidecar(str(address), decided.problem)
@@ -60,7 +57,7 @@ def _ask(address: Address, token: str | None, wall: Callable[[], float]) -> Side
     (brokers,) = request_all([address], [Request("GET", "/v1/brokers")])
     (relief,) = request_all([address], [Request("GET", "/v1/relief")])
     (budgets,) = request_all([address], [Request("GET", "/v1/budgets")])
-    version, started, ahead_s = _running(address, wall)
+    version, started, ahead_s = _running(address)
     return Sidecar(
         str(address),
         version=version,
@@ -108,15 +105,15 @@ def _list(found: object) -> tuple[Mapping[str, Any], ...]:
     return tuple(document for document in each if isinstance(document, dict))
 
 
-def _running(address: Address, wall: Callable[[], float]) -> tuple[str, str, float | None]:
+def _running(address: Address) -> tuple[str, str, float | None]:
     """A sidecar's version, the id of its start, and how far its clock is ahead.
 
     They are of the API, because the metrics may have a port of their own.
     """
-    began_at = wall()
+    began_at = time.time()
     try:
         answer = _get(f"{address}/v1/throttle-factor", address.ssl_context)
-        ended_at = wall()
+        ended_at = time.time()
         health = json.loads(_get(f"{address}/healthz", address.ssl_context).body)
         version = str(health["version"])
         sent_at = parsedate_to_datetime(answer.date).timestamp()

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import socket
 import ssl
-import time
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -206,7 +205,7 @@ async def test_doctor_asks_over_mutual_tls(tmp_path: Path) -> None:
     async with serving(FakeSidecar(), tls=scene.tls.context) as server:
         at = Named("https", "localhost", server.address.port, tls=scene.own)
         also = replace(at, host="LOCALHOST")
-        (found,) = await asyncio.to_thread(ask_sidecars, [at, also], TOKEN, time.time)
+        (found,) = await asyncio.to_thread(ask_sidecars, [at, also], TOKEN)
     assert (__version__, "accepted") == (found.version, found.token)
     assert found.clock_ahead_s is not None
     assert abs(found.clock_ahead_s) < SEEN_S
