@@ -19,6 +19,7 @@ from sidecar.formats.quantities import format_duration
 if TYPE_CHECKING:
     # Not at run time: a command's help needs no settings.
     from sidecar.history.coverage import Coverage
+    from sidecar.history.reader import HistoryReader
     from sidecar.throttle.replay import Replay
 
 _HOUR_S: Final = 3600.0
@@ -124,14 +125,13 @@ def command(
     for observation in HistoryReader(history, settings.validity_s).observations():
         replay.see(observation)
     if replay.first_at is None:
-        raise SettingsError((_why_empty(history, reader.damaged_lines, reader.first_damage),))
+        raise SettingsError((_why_empty(reader),))
     if plot is not None:
         plot.write(_picture(replay, coverage))
     if as_json:
-        document = as_document(replay, coverage, reader.damaged_lines, reader.first_damage)
-        click.echo(document)
+        click.echo(as_document(replay, coverage, reader))
     else:
-        print_report(replay, coverage, reader.damaged_lines, reader.first_damage)
+        print_report(replay, coverage, reader)
 
 
 def _refuse_long_steps(coverage: "Coverage", validity_s: float) -> None:
@@ -156,15 +156,15 @@ def _refuse_long_steps(coverage: "Coverage", validity_s: float) -> None:
     )
 
 
-def _why_empty(history: Path, damaged_lines: int, first_damage: str) -> str:
-    if damaged_lines:
+def _why_empty(reader: "HistoryReader") -> str:
+    if reader.damaged_lines:
         return (
-            f"{history} has no observation: {damaged_lines:,} lines could not be read, the first"
-            f" because of {first_damage}"
+            f"{reader.folder} has no observation: {reader.damaged_lines:,} lines could not be read,"
+            f" the first because of {reader.first_damage}"
         )
     return (
-        f"{history} has no observation: is it the folder of a history? Other readings of the disks"
-        ' become a history by "throttle-sidecar history import"'
+        f"{reader.folder} has no observation: is it the folder of a history? Other readings of the"
+        ' disks become a history by "throttle-sidecar history import"'
     )
 
 

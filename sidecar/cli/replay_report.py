@@ -12,6 +12,7 @@ import click
 
 from sidecar.cli.tables import print_rows
 from sidecar.history.coverage import Coverage, LogDir
+from sidecar.history.reader import HistoryReader
 from sidecar.status.moments import span
 from sidecar.throttle.replay import Episode, Replay
 from sidecar.throttle.sizes import size
@@ -21,7 +22,7 @@ _MOST_SHOWN: Final = 10
 _MOST_LOG_DIRS: Final = 3
 
 
-def print_report(replay: Replay, coverage: Coverage, damaged_lines: int, first_damage: str) -> None:
+def print_report(replay: Replay, coverage: Coverage, reader: HistoryReader) -> None:
     """Print a table of the throttles and a summary."""
     episodes = replay.episodes()
     if episodes:
@@ -38,14 +39,14 @@ def print_report(replay: Replay, coverage: Coverage, damaged_lines: int, first_d
         print_rows(("From (UTC)", "For", "Factor", "At stop line", "By"), rows, ())
     for line in (*_summary(replay, coverage), *_missing_lines(coverage)):
         click.echo(line)
-    if damaged_lines:
+    if reader.damaged_lines:
         click.echo(
-            f"{damaged_lines:,} lines could not be read and were skipped, the first because of"
-            f" {first_damage}."
+            f"{reader.damaged_lines:,} lines could not be read and were skipped, the first because"
+            f" of {reader.first_damage}."
         )
 
 
-def as_document(replay: Replay, coverage: Coverage, damaged_lines: int, first_damage: str) -> str:
+def as_document(replay: Replay, coverage: Coverage, reader: HistoryReader) -> str:
     """Return the report as JSON."""
     import json  # noqa: PLC0415 - for this form alone
 
@@ -74,8 +75,8 @@ def as_document(replay: Replay, coverage: Coverage, damaged_lines: int, first_da
             {**named(log_dir), "from": moment(first), "until": moment(last)}
             for log_dir, first, last in coverage.partial()
         ],
-        "damaged_lines": damaged_lines,
-        "first_damage": first_damage or None,
+        "damaged_lines": reader.damaged_lines,
+        "first_damage": reader.first_damage or None,
         "throttles": [
             {
                 "from": moment(each.began_at),
