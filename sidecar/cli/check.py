@@ -67,7 +67,8 @@ def command(  # noqa: PLR0917 - one argument for each option
     logs.set_up("text", "error")
     seen = run_main(check_cluster(settings))
     answers = [] if no_sidecar else request_all(sidecars_of(settings, sidecars), [_DECISION])
-    running = [RunningSidecar.of(each, seen.memory.cluster_id) for each in answers]
+    snapshot = seen.view.snapshot
+    running = [RunningSidecar.of(each, snapshot.memory.cluster_id) for each in answers]
     reason = logs.printable(seen.reason)
     if as_json:
         click.echo(seen.as_json([dataclasses.asdict(each) for each in running]))
@@ -75,7 +76,7 @@ def command(  # noqa: PLR0917 - one argument for each option
         from sidecar.cli.tables import print_check  # noqa: PLC0415
 
         print_check(seen)
-        polled = seen.view.snapshot.decision.violations
+        polled = snapshot.decision.violations
         for sentence in [text for each in running for text in each.sentences(polled)]:
             click.echo(logs.printable(sentence))
         if seen.verdict != "unknown":

@@ -35,20 +35,17 @@ class ClusterCheck:
 
     verdict: Verdict
     reason: str
-    rules: Rules
     reaction_s: float
-    memory: Memory
     view: View
     misfits: list[Misfit]
 
     @property
     def recommended_stop_line(self) -> RecommendedStopLine | None:
         """The stop line to set; None while one is set, or no volume was read."""
-        if self.rules.stop_line is not None:
+        rules, memory = self.view.snapshot.rules, self.view.snapshot.memory
+        if rules.stop_line is not None:
             return None
-        return recommended_stop_line(
-            self.rules.required_limit, self.memory.volumes(), self.reaction_s
-        )
+        return recommended_stop_line(rules.required_limit, memory.volumes(), self.reaction_s)
 
     def as_json(self, sidecars: Sequence[object]) -> str:
         """Brokers and volumes as in the API, with the verdict.
@@ -56,17 +53,18 @@ class ClusterCheck:
         Args:
             sidecars: the answers of running sidecars.
         """
-        limit = limit_document(self.rules.limit)
-        stop_line = limit_document(self.rules.stop_line)
+        snapshot = self.view.snapshot
+        limit = limit_document(snapshot.rules.limit)
+        stop_line = limit_document(snapshot.rules.stop_line)
         recommended = self.recommended_stop_line
         recommended_line = limit_document(recommended.line if recommended else None)
         document = {
             "verdict": self.verdict,
             "reason": self.reason,
             "sidecars": sidecars,
-            "cluster_id": self.memory.cluster_id,
+            "cluster_id": snapshot.memory.cluster_id,
             "limit": dataclasses.asdict(limit) if limit else None,
-            "stop_line_reached": self.view.snapshot.decision.stop_line_reached,
+            "stop_line_reached": snapshot.decision.stop_line_reached,
             "stop_line": dataclasses.asdict(stop_line) if stop_line else None,
             "recommended_stop_line": dataclasses.asdict(recommended_line)
             if recommended_line
@@ -113,4 +111,4 @@ async def check_cluster(settings: Settings) -> ClusterCheck:
         reason = decision.reason
     view = View(Snapshot(decision, 1, now, memory, rules), now, clock.wall)
     wrong = misfits(memory.volumes(), settings.rules)
-    return ClusterCheck(verdict, reason, rules, timing.reaction_s, memory, view, wrong)
+    return ClusterCheck(verdict, reason, timing.reaction_s, view, wrong)

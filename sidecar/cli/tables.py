@@ -38,7 +38,7 @@ def print_check(seen: ClusterCheck) -> None:
     """Print every volume with its verdict, then the problems of brokers and of the stop line."""
     volumes = list(seen.view.volumes())
     if volumes:
-        _print(_volume_table(volumes, seen.rules.required_limit))
+        _print(_volume_table(volumes, seen.view.snapshot.rules.required_limit))
     # The verdict already names this failure.
     reported = seen.reason if seen.verdict == "unknown" else ""
     for line in (
