@@ -42,16 +42,15 @@ class EventPoster:
     folder: Path = ACCOUNT
 
     @classmethod
-    def of(cls, url: str, namespace: str, folder: Path = ACCOUNT) -> "EventPoster":
+    def of(cls, url: str, namespace: str) -> "EventPoster":
         """Return the poster for a namespace, which trusts the mounted CA certificate.
 
         Args:
             url: the address of the API server, with a slash at its end.
             namespace: the namespace of the pod.
-            folder: the folder with the token and the CA certificate.
         """
-        trust = Trust(partial(ssl.create_default_context, cafile=folder / "ca.crt"))
-        return cls(f"{url}api/v1/namespaces/{namespace}/events", trust.request, folder)
+        trust = Trust(partial(ssl.create_default_context, cafile=ACCOUNT / "ca.crt"))
+        return cls(f"{url}api/v1/namespaces/{namespace}/events", trust.request)
 
     async def post(self, body: bytes, headers: Mapping[str, str]) -> int:
         """Post an event and return the status; one that exists already counts as created.
