@@ -25,30 +25,22 @@ _INSTALL: Final = (
 
 def broker_findings(facts: Facts) -> Iterator[Finding]:
     """All of them."""
-    yield from _brokers(facts)
-    yield from _rights(facts)
-    yield from _kafka(facts)
-    if facts.enforcement != "callback":
-        return
-    yield from shared([(each, callback(facts, each)) for each in facts.active])
-    is_needed = facts.rules.stop_line is not None or facts.by_volume
-    yield from shared([(each, _authorizer(facts, each, is_needed)) for each in facts.active])
-    yield from _jars(facts)
-
-
-def _brokers(facts: Facts) -> Iterator[Finding]:
     if facts.cluster is not None:
         yield Finding("brokers", "fail", facts.cluster.why, "mend this first")
-        return
-    rows: list[tuple[Broker, Finding]] = []
-    for broker in facts.brokers:
-        row = Finding("brokers", "ok", "{are} reached from here")
-        if broker.fenced:
-            row = Finding("brokers", "warn", "{are} fenced", "start it, or see GET /v1/brokers")
-        elif broker.problem:
-            row = Finding("brokers", "fail", f"can't be read: {broker.problem}", "mend this first")
-        rows.append((broker, row))
-    yield from shared(rows)
+    else:
+        yield from shared((each, _reached(each)) for each in facts.brokers)
+    yield from _rights(facts)
+    by_callback = (callback, _authorizer, _jar) if facts.enforcement == "callback" else ()
+    for find in (_kafka, *by_callback):
+        yield from shared((each, find(facts, each)) for each in facts.active)
+
+
+def _reached(broker: Broker) -> Finding:
+    if broker.fenced:
+        return Finding("brokers", "warn", "{are} fenced", "start it, or see GET /v1/brokers")
+    if broker.problem:
+        return Finding("brokers", "fail", f"can't be read: {broker.problem}", "mend this first")
+    return Finding("brokers", "ok", "{are} reached from here")
 
 
 def _rights(facts: Facts) -> Iterator[Finding]:
@@ -104,17 +96,12 @@ def grant(facts: Facts, operation: str, on: str) -> str:
     )
 
 
-def _kafka(facts: Facts) -> Iterator[Finding]:
-    rows = []
-    for broker in facts.active:
-        version = (facts.reader(broker.id) or {}).get("kafka_version")
-        row = Finding("Kafka", "not known", "{have} an unknown version", "reach it first")
-        if version:
-            row = Finding("Kafka", "ok", f"{{run}} Kafka {version}, by the callback")
-        elif broker.kafka:
-            row = Finding("Kafka", "ok", f"{{run}} Kafka {broker.kafka}, by Kafka's protocol")
-        rows.append((broker, row))
-    yield from shared(rows)
+def _kafka(facts: Facts, broker: Broker) -> Finding:
+    if version := (facts.reader(broker.id) or {}).get("kafka_version"):
+        return Finding("Kafka", "ok", f"{{run}} Kafka {version}, by the callback")
+    if broker.kafka:
+        return Finding("Kafka", "ok", f"{{run}} Kafka {broker.kafka}, by Kafka's protocol")
+    return Finding("Kafka", "not known", "{have} an unknown version", "reach it first")
 
 
 def callback(facts: Facts, broker: Broker) -> Finding:
@@ -171,7 +158,7 @@ def _without_report(facts: Facts, broker: Broker) -> Finding:
     )
 
 
-def _authorizer(facts: Facts, broker: Broker, is_needed: bool) -> Finding:
+def _authorizer(facts: Facts, broker: Broker) -> Finding:
     name, report = "authorizer", facts.reader(broker.id)
     if report is not None and report.get("refused") is not None:
         return Finding(name, "ok", "{have} the authorizer, which can refuse requests")
@@ -185,7 +172,7 @@ def _authorizer(facts: Facts, broker: Broker, is_needed: bool) -> Finding:
         what = "{have} an unknown authorizer"
         return Finding(name, "not known", what, "grant DescribeConfigs, or mend the callback")
     what = f"{{do}} not have the sidecar's authorizer (there is {installed or 'perhaps another'})"
-    if is_needed:
+    if facts.rules.stop_line is not None or facts.by_volume:
         effect = "the stop line only lengthens pauses there, and the volume can still fill up"
         scope = "SIDECAR_THROTTLE_SCOPE=volume has no effect there"
         if facts.by_volume:
@@ -195,22 +182,17 @@ def _authorizer(facts: Facts, broker: Broker, is_needed: bool) -> Finding:
     return Finding(name, "ok", f"{what}, which these settings do not need")
 
 
-def _jars(facts: Facts) -> Iterator[Finding]:
-    rows = []
-    for broker in facts.active:
-        report = facts.reader(broker.id)
-        row = Finding(
-            "jar", "not known", "{have} read no sidecar, so the jar's version is not seen"
-        )
-        if report is not None:
-            version = report.get("jar_version")
-            row = Finding("jar", "ok", f"{{have}} the jar {version}, as this program")
-            if version != facts.version:
-                reported = f"the jar {version}" if version else "a jar that reports no version"
-                what = f"{{have}} {reported}; this program is {facts.version}"
-                row = Finding("jar", "warn", what, "copy the jar again, and restart the broker")
-        rows.append((broker, row))
-    yield from shared(rows)
+def _jar(facts: Facts, broker: Broker) -> Finding:
+    report = facts.reader(broker.id)
+    if report is None:
+        what = "{have} read no sidecar, so the jar's version is not seen"
+        return Finding("jar", "not known", what)
+    version = report.get("jar_version")
+    if version == facts.version:
+        return Finding("jar", "ok", f"{{have}} the jar {version}, as this program")
+    reported = f"the jar {version}" if version else "a jar that reports no version"
+    what = f"{{have}} {reported}; this program is {facts.version}"
+    return Finding("jar", "warn", what, "copy the jar again, and restart the broker")
 
 
 def shared(rows: Iterable[tuple[Broker, Finding]]) -> Iterator[Finding]:
