@@ -100,10 +100,10 @@ def command(
     loaded = examine(environ=os.environ, config=config, properties=properties)
     settings, recommended = loaded.found, None
     if settings is None:
-        found = [
-            Finding("settings", "fail", each, 'mend it: "run" does not start')
-            for each in loaded.problems
-        ]
+        to_do = 'mend it: "run" does not start'
+        found = [Finding("settings", "fail", each, to_do) for each in loaded.problems]
+        what = "brokers and sidecars were not asked, because the settings can't be used"
+        found.append(Finding("all else", "not known", what, "run this command again then"))
     elif settings.kafka_admin is None or settings.limit is None:
         what = "the sidecar is disabled, or a function decides: there is nothing else to examine"
         found = [Finding("settings", "warn", what, "set brokers and a limit")]
@@ -111,9 +111,6 @@ def command(
         asked = sidecars_of(settings, sidecars)
         facts = run_main(gather(loaded, Options(asked, prometheus, away_s, watch_s)))
         found, recommended = findings(facts), recommendation(facts)
-    if settings is None:
-        what = "brokers and sidecars were not asked, because the settings can't be used"
-        found.append(Finding("all else", "not known", what, "run this command again then"))
     (_print_json if as_json else _print_table)(found, recommended)
     context.exit(exit_code(found))
 
