@@ -48,6 +48,16 @@ def request_log(cluster: FakeCluster, *args: str) -> Result:
     return CliRunner().invoke(group, words)
 
 
+def on_by_settings(cluster: FakeCluster, file: Path, *words: str, **environ: str) -> Result:
+    """Turn it on for a moment, with the daemon's settings."""
+    environ |= {
+        "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": bootstrap(cluster),
+        "SIDECAR_REQUEST_LOG_FILE": str(file),
+    }
+    command = ["request-log", "on", "--for", "PT0.1S", *words]
+    return CliRunner(env=environ).invoke(group, command)
+
+
 def levels(configs: FakeConfigs) -> list[str]:
     return [each[REQUEST_LOGGER] for each in configs.loggers.values()]
 
@@ -183,13 +193,7 @@ class TestOn:
         """It is the file of the broker beside the daemon, so it says nothing about others."""
         file = configs.request_logs[0] = tmp_path / "kafka-request.log"
         file.touch()
-        environ = {
-            "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": bootstrap(cluster),
-            "SIDECAR_REQUEST_LOG_FILE": str(file),
-            "SIDECAR_BROKER_ID": "0",
-        }
-        command = ["request-log", "on", "--for", "PT0.1S", *words]
-        result = CliRunner(env=environ).invoke(group, command)
+        result = on_by_settings(cluster, file, *words, SIDECAR_BROKER_ID="0")
         assert (0, "") == (result.exit_code, result.stderr)
         assert is_checked == (f"request to broker 0 is in {file}." in result.stdout)
 
@@ -201,32 +205,20 @@ class TestOn:
         file = configs.request_logs[0] = tmp_path / "kafka-request.log"
         file.touch()
         configs.request_log_time = b"at 10 "
-        words = ["request-log", "on", "--for", "PT0.1S"]
         layout = "at %r %p %m (%c)%n"
         if is_option:
-            words += ["--bootstrap-server", bootstrap(cluster)]
-            words += ["--file", str(file), "--layout", layout]
-            result = CliRunner().invoke(group, words)
+            words = ("on", "--for", "PT0.1S", "--file", str(file), "--layout", layout)
+            result = request_log(cluster, *words)
         else:
-            environ = {
-                "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": bootstrap(cluster),
-                "SIDECAR_REQUEST_LOG_FILE": str(file),
-                "SIDECAR_REQUEST_LOG_LAYOUT": layout,
-            }
-            result = CliRunner(env=environ).invoke(group, words)
+            result = on_by_settings(cluster, file, SIDECAR_REQUEST_LOG_LAYOUT=layout)
         assert (0, "") == (result.exit_code, result.stderr)
         assert f"request to broker 0 is in {file}." in result.stdout
 
     def test_settings_from_another_machine_do_not_end_it(
-        self, cluster: FakeCluster, configs: FakeConfigs, tmp_path: Path
+        self, cluster: FakeCluster, tmp_path: Path
     ) -> None:
         """Their file is not there, so this command can't see what the broker writes."""
-        environ = {
-            "SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": bootstrap(cluster),
-            "SIDECAR_REQUEST_LOG_FILE": str(tmp_path / "kafka-request.log"),
-        }
-        command = ["request-log", "on", "--for", "PT0.1S"]
-        result = CliRunner(env=environ).invoke(group, command)
+        result = on_by_settings(cluster, tmp_path / "kafka-request.log")
         assert (0, "") == (result.exit_code, result.stderr)
         assert "was not checked" in result.stdout
 

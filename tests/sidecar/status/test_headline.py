@@ -45,12 +45,13 @@ def head(
     fallback: float = 1.0,
     now: float | None = None,
     failure: Failure | None = None,
+    slope: SlopeRules | None = None,
     observes: bool = False,
     counts: ReaderCounts = READ,
 ) -> Headline:
     """The head of the page after these observations."""
     clock = FakeClock()
-    factors = VolumeLimit(Rules(limit, VALIDITY_S, stop_line), fallback)
+    factors = VolumeLimit(Rules(limit, VALIDITY_S, stop_line, slope), fallback)
     board = Board(Shadow(factors) if observes else factors, clock)
     for observation in observations:
         clock.now = observation.observed_at
@@ -76,13 +77,8 @@ def test_producers_are_throttled() -> None:
 
 def test_a_factor_on_its_slope() -> None:
     """The sentence has what producers are slowed to, the volume, and both limits."""
-    clock = FakeClock()
     soft = SlopeRules(MinAvailableBytes(40 * GB))
-    board = Board(VolumeLimit(Rules(LIMIT, VALIDITY_S, slope=soft), 1.0), clock)
-    for at, gigabytes in ((0.0, 50.0), (60.0, 25.0)):
-        clock.now = at
-        board.observe(free(2, at, gigabytes))
-    shown = headline(board.snapshot, READ, Now(clock.now, wall))
+    shown = head([free(2, 0.0, 50), free(2, 60.0, 25)], slope=soft)
     assert ("part", "Slowed") == (shown.tone, shown.word)
     assert f"Producers are slowed to {100 * shown.factor:.4g} % of their previous rate: " in (
         shown.sentence

@@ -1,1 +1,1 @@
-"""Tests of sidecar/mutations."""
+"""Tests of sidecar/webhook."""
