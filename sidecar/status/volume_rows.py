@@ -9,6 +9,7 @@ Example: 91 of 100 GB used under a limit of 10 GB: 91 % of the bar, and the limi
 
 import math
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import nsmallest
 from typing import Final
@@ -23,7 +24,7 @@ from sidecar.throttle.memory import VolumeState
 from sidecar.throttle.rules import Rules
 from sidecar.throttle.sizes import size
 from sidecar.throttle.throttled_fill import throttled_rate, throttled_since
-from sidecar.volumes import OfflineLogDir, Volume
+from sidecar.volumes import OfflineLogDir
 
 WORST: Final = 20
 """The most volumes on the main page; the list of all volumes has the rest."""
@@ -41,9 +42,8 @@ class Row:
         left: the available bytes; "" when they were never read.
         total: the size of the volume.
         used: the used part of the bar, 0 to 100; None when the volume was never read.
-        limit_at: the place of the limit on the bar, 0 to 100.
-        stop_line_at: the place of the stop line on the bar; None without a stop line.
-        soft_limit_at: the place of the soft limit on the bar; None without a soft limit.
+        lines: the limit, the soft limit and the stop line, as far as they are set: each with its
+            name and its place on the bar, 0 to 100.
         fills: the fill rate; "" when it is not known.
         to_limit: when the volume reaches the limit at that rate; "" if never.
         read: the age of the reading, if the last poll did not bring it or failed; else "".
@@ -57,13 +57,11 @@ class Row:
     left: str
     total: str
     used: float | None
-    limit_at: float
+    lines: tuple[tuple[str, float], ...]
     fills: str
     to_limit: str
     read: str
     forget: str = ""
-    stop_line_at: float | None = None
-    soft_limit_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +139,10 @@ def _row(listed: _ListedVolume, snapshot: Snapshot, now: Now) -> Row:
     state = broker_state(snapshot.memory, listed.broker_id)
     if volume_state is None:
         why = _why_unread(listed.unread)
-        return Row(listed.broker_id, listed.log_dir, why, False, "", "", None, 0.0, "", "", "")
-    volume, line_bytes = volume_state.volume, volume_state.stop_line_bytes
+        return Row(listed.broker_id, listed.log_dir, why, False, "", "", None, (), "", "", "")
+    volume = volume_state.volume
+    total = volume.total_bytes or 1
+    lines = _lines(volume_state, snapshot.rules.soft_limit)
     return Row(
         broker_id=listed.broker_id,
         log_dir=listed.log_dir,
@@ -150,31 +150,27 @@ def _row(listed: _ListedVolume, snapshot: Snapshot, now: Now) -> Row:
         is_bad=volume_state.violates,
         left=size(volume.available_bytes),
         total=size(volume.total_bytes),
-        used=_percent(volume.used_bytes / (volume.total_bytes or 1)),
-        limit_at=_line_at(volume, volume_state.verdict.threshold_bytes),
+        used=_percent(volume.used_bytes / total),
+        lines=tuple((name, _percent(1.0 - at_bytes / total)) for name, at_bytes in lines),
         fills=rate(_fill_rate(volume_state, snapshot)),
         to_limit=_to_limit(volume_state, now.now),
         read=_read(volume_state, snapshot, now),
         forget=""
         if volume_state.online or not is_low(volume_state, snapshot.rules)
         else f"throttle-sidecar forget {listed.broker_id} --log-dir {shlex.quote(listed.log_dir)}",
-        stop_line_at=None if line_bytes is None else _line_at(volume, line_bytes),
-        soft_limit_at=_soft_limit_at(volume_state, snapshot.rules.soft_limit),
     )
 
 
-def _line_at(volume: Volume, available_bytes: float) -> float:
-    return _percent(1.0 - available_bytes / (volume.total_bytes or 1))
-
-
-def _soft_limit_at(volume_state: VolumeState, soft_limit: Limit | None) -> float | None:
-    """Return the place of the soft limit; None also if it is not above the limit of the volume."""
-    if soft_limit is None:
-        return None
-    soft_bytes = soft_limit.judge(volume_state.volume).threshold_bytes
-    if soft_bytes <= volume_state.verdict.threshold_bytes:
-        return None
-    return _line_at(volume_state.volume, soft_bytes)
+def _lines(volume_state: VolumeState, soft_limit: Limit | None) -> Iterator[tuple[str, float]]:
+    """Yield the lines in available bytes; the soft limit only if it is above the limit."""
+    limit_bytes = volume_state.verdict.threshold_bytes
+    yield "limit", limit_bytes
+    if soft_limit is not None:
+        soft_bytes = soft_limit.judge(volume_state.volume).threshold_bytes
+        if soft_bytes > limit_bytes:
+            yield "soft limit", soft_bytes
+    if volume_state.stop_line_bytes is not None:
+        yield "stop line", volume_state.stop_line_bytes
 
 
 def _state(volume_state: VolumeState, unread: OfflineLogDir | None, broker: BrokerStateName) -> str:

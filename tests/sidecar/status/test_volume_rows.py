@@ -39,9 +39,9 @@ def test_docstring_example() -> None:
     """91 of 100 are used under a limit of 10: 91 % of the bar, and the limit at 90 %."""
     (row,), count = rows(whole(0.0, [reading(1, 0.0, {"/d": 9})]))
     assert 1 == count
-    assert (91.0, 90.0, True, "9 B", "100 B") == (
+    assert (91.0, (("limit", 90.0),), True, "9 B", "100 B") == (
         row.used,
-        row.limit_at,
+        row.lines,
         row.is_bad,
         row.left,
         row.total,
@@ -53,18 +53,20 @@ def test_the_stop_line() -> None:
     """It is in the bar, at the limit at most, and the state says who is at or below it."""
     seen = whole(0.0, [reading(1, 0.0, {"/a": 5, "/b": 6, "/c": 50})])
     found, _ = rows(seen, stop_line=MinAvailableBytes(5))
-    shown = [(row.state, row.stop_line_at) for row in found]
+    shown = [(row.state, *row.lines) for row in found]
+    lines = (("limit", 90.0), ("stop line", 95.0))
     states = ["violates the stop line", "violates the limit", ""]
-    assert [(state, 95.0) for state in states] == shown
-    assert {90.0} == {row.stop_line_at for row in rows(seen, stop_line=MinAvailableRatio(0.4))[0]}
-    assert {None} == {row.stop_line_at for row in rows(seen)[0]}
+    assert [(state, *lines) for state in states] == shown
+    at_limit = (lines[0], ("stop line", 90.0))
+    assert {at_limit} == {row.lines for row in rows(seen, stop_line=MinAvailableRatio(0.4))[0]}
+    assert {lines[:1]} == {row.lines for row in rows(seen)[0]}
 
 
 def test_the_soft_limit() -> None:
     """It is in the bar where it is above the limit."""
     seen = whole(0.0, [reading(1, 0.0, {"/a": 50})])
     shown = [
-        rows(seen, soft_limit=soft)[0][0].soft_limit_at
+        dict(rows(seen, soft_limit=soft)[0][0].lines).get("soft limit")
         for soft in (None, MinAvailableRatio(0.4), LIMIT, MinAvailableBytes(5))
     ]
     assert [None, 60.0, None, None] == shown
@@ -186,7 +188,7 @@ def test_pages() -> None:
 def test_a_volume_without_bytes() -> None:
     """A total of 0 is full, and divides nothing."""
     (row,), _ = rows(whole(0.0, [reading(1, 0.0, {"/d": 0}, total=0)]))
-    assert (0.0, 0.0, True) == (row.used, row.limit_at, row.is_bad)
+    assert (0.0, (("limit", 0.0),), True) == (row.used, row.lines, row.is_bad)
 
 
 def test_rates() -> None:
