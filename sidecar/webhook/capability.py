@@ -95,7 +95,7 @@ class WebhookCapability(Capability):
 
     name = "webhook"
 
-    def __init__(self, sender: Sender | None, events: Sender | None = None) -> None:
+    def __init__(self, sender: Sender | None, events: Sender | None) -> None:
         self._sender = sender
         self._events = events
 
@@ -128,7 +128,7 @@ class WebhookCapability(Capability):
         def use() -> None:
             if sender is not None:
                 sender.hook.secret = secret
-            if sender is not None and url is not None and is_in_file:
-                sender.hook.post = _post_to(url)
+                if url is not None and is_in_file:
+                    sender.hook.post = _post_to(url)
 
         return use

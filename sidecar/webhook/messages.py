@@ -179,7 +179,7 @@ def _alertmanager(before: State, decision: Decision, facts: Facts) -> list[dict[
         {
             "labels": _labels(condition, facts),
             "annotations": {
-                "summary": _sentence(condition, decision, facts, is_over=condition not in holds),
+                "summary": _sentence(condition, decision, facts),
                 "description": decision.reason,
                 "runbook_url": f"{facts.runbooks_url}{_RUNBOOKS.get(condition, condition)}",
             },
@@ -210,18 +210,15 @@ def _changes(before: State, decision: Decision, facts: Facts) -> list[tuple[Cond
     after = State.of(decision)
     is_other = after.override != before.override
     return [
-        (
-            condition,
-            _sentence(condition, decision, facts, is_over=condition not in after.conditions),
-        )
+        (condition, _sentence(condition, decision, facts))
         for condition in sorted(after.conditions | before.conditions)
         if (condition in after.conditions) != (condition in before.conditions)
         or (condition is Condition.OVERRIDE and is_other)
     ]
 
 
-def _sentence(condition: Condition, decision: Decision, facts: Facts, *, is_over: bool) -> str:
-    if is_over:
+def _sentence(condition: Condition, decision: Decision, facts: Facts) -> str:
+    if condition not in State.of(decision).conditions:
         return _ENDED[condition]
     are, factor = facts.readers.are, f"{decision.factor:g}"
     return {
