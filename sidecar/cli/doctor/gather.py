@@ -102,8 +102,7 @@ class Options:
 async def gather(loaded: Loaded, options: Options) -> Facts:
     """Gather everything; ``loaded`` has valid settings with brokers and a limit."""
     settings, admin = loaded.settings, loaded.settings.kafka_admin
-    limit = settings.limit
-    if admin is None or limit is None:
+    if admin is None or settings.limit is None:
         raise SettingsError(("nothing to examine: brokers or a limit are not set",))
     facts = _of_files(loaded, admin, options)
     peers = [replace(each, tls=options.sidecars[0].tls) for each in await _peers(settings)]
