@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import click
 
@@ -42,8 +42,7 @@ def names_options(function: Callable[..., _R]) -> Callable[..., _R]:
         help="A file with more topics, one a line, each with a number of partitions after it if it"
         " is to have its own; - is standard input.",
     )
-    decorated: Callable[..., Any] = names_file(topics(function))
-    return decorated
+    return names_file(topics(function))
 
 
 def read_names(topics: tuple[str, ...], names_file: Path | None) -> list[NamedTopic]:

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -54,8 +54,7 @@ def target_options(function: Callable[..., _R]) -> Callable[..., _R]:
         is_flag=True,
         help="With --plan: remove quotas that are not in the file.",
     )
-    decorated: Callable[..., Any] = plan_options(plan_file(exact(function)))
-    return decorated
+    return plan_options(plan_file(exact(function)))
 
 
 def read_planned_changes(
