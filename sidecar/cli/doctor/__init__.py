@@ -90,7 +90,7 @@ def command(
     """
     from sidecar import logs  # noqa: PLC0415 - see the module's docstring
     from sidecar.cli.doctor.findings import findings  # noqa: PLC0415
-    from sidecar.cli.doctor.gather import Options, gather  # noqa: PLC0415
+    from sidecar.cli.doctor.gather import gather  # noqa: PLC0415
     from sidecar.cli.doctor.recommendation import recommendation  # noqa: PLC0415
     from sidecar.cli.doctor.verdicts import Finding, exit_code  # noqa: PLC0415
     from sidecar.settings import examine  # noqa: PLC0415
@@ -109,7 +109,7 @@ def command(
         found = [Finding("settings", "warn", what, "set brokers and a limit")]
     else:
         asked = sidecars_of(settings, sidecars)
-        facts = run_main(gather(loaded, Options(asked, prometheus, away_s, watch_s)))
+        facts = run_main(gather(loaded, asked, prometheus, away_s=away_s, watch_s=watch_s))
         found, recommended = findings(facts), recommendation(facts)
     (_print_json if as_json else _print_table)(found, recommended)
     context.exit(exit_code(found))

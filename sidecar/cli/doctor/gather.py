@@ -8,7 +8,7 @@ import asyncio
 import os
 import time
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Final, TypeVar
@@ -82,66 +82,61 @@ Place = tuple[int, str]
 """A broker's id and the path of a log dir."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What the command line says.
+async def gather(
+    loaded: Loaded,
+    sidecars: Sequence[Address],
+    prometheus: str | None,
+    *,
+    away_s: float,
+    watch_s: float,
+) -> Facts:
+    """Gather everything.
 
-    Attributes:
+    Args:
+        loaded: valid settings with brokers and a limit.
         sidecars: the sidecars to ask.
         prometheus: the address of Prometheus; None asks none.
         away_s: how long until somebody frees space, seconds.
         watch_s: how far the two polls are apart, seconds.
     """
-
-    sidecars: tuple[Address, ...]
-    prometheus: str | None
-    away_s: float
-    watch_s: float
-
-
-async def gather(loaded: Loaded, options: Options) -> Facts:
-    """Gather everything; ``loaded`` has valid settings with brokers and a limit."""
     settings, admin = loaded.settings, loaded.settings.kafka_admin
     if admin is None or settings.limit is None:
         raise SettingsError(("nothing to examine: brokers or a limit are not set",))
-    facts = _of_files(loaded, admin, options)
-    peers = [replace(each, tls=options.sidecars[0].tls) for each in await _peers(settings)]
-    asked = tuple(dict.fromkeys((*options.sidecars, *peers)))
+    facts = _of_files(loaded, admin, away_s)
+    peers = [replace(each, tls=sidecars[0].tls) for each in await _peers(settings)]
+    asked = tuple(dict.fromkeys((*sidecars, *peers)))
     token = _token(settings)
     platform = aiven_quotas(settings) or KafkaQuotas.of(lambda: admin)
     async with asyncio.TaskGroup() as group:
-        polls = group.create_task(_poll_twice(admin, facts.timing.deadline_s, options.watch_s))
+        polls = group.create_task(_poll_twice(admin, facts.timing.deadline_s, watch_s))
         rights = group.create_task(_guarded(cluster_rights(admin, DEADLINE_S)))
         configs = group.create_task(
             _guarded(describe_broker_configs(admin, None, _CONFIGS, DEADLINE_S))
         )
         quotas = group.create_task(_guarded(platform.read()))
         metrics = group.create_task(_metrics(dict(settings.broker_metrics_urls)))
-        sidecars = group.create_task(asyncio.to_thread(ask_sidecars, asked, token))
-        alerts = group.create_task(asyncio.to_thread(_ask_prometheus, options.prometheus))
+        answers = group.create_task(asyncio.to_thread(ask_sidecars, asked, token))
+        alerts = group.create_task(asyncio.to_thread(_ask_prometheus, prometheus))
         relief = group.create_task(_relief(settings, admin))
         until = time.monotonic() + HISTORY_DEADLINE_S
         history = group.create_task(asyncio.to_thread(history_rates, settings, time.time(), until))
-        own = group.create_task(asyncio.to_thread(_own_rates, options.sidecars))
+        own = group.create_task(asyncio.to_thread(_own_rates, sidecars))
     facts = replace(
         facts,
-        sidecars=sidecars.result(),
+        sidecars=answers.result(),
         alerts=alerts.result()[0],
         relief=relief.result(),
         metrics=metrics.result(),
         history=recorded if isinstance(recorded := history.result(), NotKnown) else None,
     )
-    first, last = polls.result()
-    if isinstance(last, Failure):
-        return replace(facts, cluster=NotKnown(last.message), rights=NotKnown("no broker answered"))
+    if isinstance(seen := polls.result(), Failure):
+        return replace(facts, cluster=NotKnown(seen.message), rights=NotKnown("no broker answered"))
+    first, last = seen
     rates = (
         ({} if isinstance(recorded, NotKnown) else recorded, BY_HISTORY),
         (alerts.result()[1], BY_PROMETHEUS),
         (own.result(), "the sidecar, now"),
-        (
-            {} if isinstance(first, Failure) else _rates_between(first, last),
-            f"two polls {options.watch_s:g} s apart",
-        ),
+        (_rates_between(first, last), f"two polls {watch_s:g} s apart"),
     )
     volumes = tuple(_volumes(last, settings, rates))
     facts = replace(
@@ -234,7 +229,7 @@ async def _declared(
     )
 
 
-def _of_files(loaded: Loaded, admin: KafkaAdmin, options: Options) -> Facts:
+def _of_files(loaded: Loaded, admin: KafkaAdmin, away_s: float) -> Facts:
     settings = loaded.settings
     problems: tuple[str, ...] = ()
     budgets: tuple[Budget, ...] | None = None
@@ -259,7 +254,7 @@ def _of_files(loaded: Loaded, admin: KafkaAdmin, options: Options) -> Facts:
         rules=settings.rules,
         timing=Timing(settings.check_interval_s or 60.0, settings.check_interval_minimum_s),
         horizon_s=settings.throttle_horizon,
-        away_s=options.away_s,
+        away_s=away_s,
         observes=settings.mode == "observe",
         by_volume=settings.scope == "volume",
         alters_quotas=settings.quota_source is not None,
@@ -324,18 +319,17 @@ def _on_volume(settings: Settings, volumes: Iterable[Volume]) -> str:
 
 async def _poll_twice(
     admin: KafkaAdmin, timeout_s: float, apart_s: float
-) -> tuple[Observation | Failure, Observation | Failure]:
-    clock = SteadyClock()
+) -> tuple[Observation, Observation] | Failure:
     try:
-        async with KafkaVolumeSource(admin, clock=clock.now) as source:
+        async with KafkaVolumeSource(admin, clock=SteadyClock().now) as source:
             first = await source.observe(None, timeout_s)
             if isinstance(first, Failure):
-                return first, first
+                return first
             await asyncio.sleep(apart_s)
-            return first, await source.observe(None, timeout_s)
+            last = await source.observe(None, timeout_s)
+            return last if isinstance(last, Failure) else (first, last)
     except SettingsError as error:
-        failure = Failure(FailureKind.TLS, str(error))
-        return failure, failure
+        return Failure(FailureKind.TLS, str(error))
 
 
 def _brokers(
