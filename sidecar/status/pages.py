@@ -7,13 +7,12 @@ that the sidecar was replaced by another version.
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from typing import Final
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 CONTENT_SECURITY_POLICY: Final = (
@@ -30,7 +29,7 @@ MEDIA_TYPES: Final[Mapping[str, str]] = {
 _UNIT: Final = re.compile(r"(?<=\d) (?=[kMGT]?B\b|%|s\b|min\b|h\b|days\b)")
 """Finds the blank between a number and its unit, which have to stay on one line."""
 
-_HERE: Final = files(__package__ or "sidecar.status")
+_HERE: Final = files("sidecar.status")
 
 
 @cache
@@ -48,7 +47,7 @@ def page(template: str, **values: object) -> str:
 def _environment() -> Environment:
     """Create the environment for the first page; most sidecars are read by machines alone."""
     environment = Environment(
-        loader=FunctionLoader(_template),
+        loader=PackageLoader("sidecar.status"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -68,17 +67,9 @@ def _path(text: str) -> Markup:
     return Markup("/<wbr>").join(text.split("/"))
 
 
-def _template(name: str) -> str:
-    return _HERE.joinpath("templates", name).read_text(encoding="utf-8")
-
-
 def _version() -> str:
     digest = hashlib.sha256()
-    for each in _parts():
-        digest.update(each.read_bytes())
-    return digest.hexdigest()[:12]
-
-
-def _parts() -> Iterator[Traversable]:
     for folder in ("files", "templates"):
-        yield from sorted(_HERE.joinpath(folder).iterdir(), key=lambda each: each.name)
+        for each in sorted(_HERE.joinpath(folder).iterdir(), key=lambda each: each.name):
+            digest.update(each.read_bytes())
+    return digest.hexdigest()[:12]
