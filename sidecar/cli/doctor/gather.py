@@ -427,7 +427,7 @@ def _own_rates(sidecars: Sequence[Address]) -> dict[Place, float]:
     """(broker, log dir) -> the fill rate by the first sidecar, which sees all brokers."""
     return {
         (each.get("broker_id", -1), each.get("log_dir", "")): float(rate)
-        for each in (volumes_of(sidecars[0]) if sidecars else ())
+        for each in volumes_of(sidecars[0])
         if isinstance(rate := each.get("fill_bytes_per_second"), int | float)
     }
 

@@ -41,7 +41,7 @@ def ask_sidecars(addresses: Sequence[Address], token: str | None) -> tuple[Sidec
         addresses: the sidecars.
         token: the token of these settings; None without one.
     """
-    with ThreadPoolExecutor(max_workers=max(1, min(64, len(addresses)))) as threads:
+    with ThreadPoolExecutor(max_workers=min(64, len(addresses))) as threads:
         found = list(threads.map(lambda each: _ask(each, token), addresses))
     # A sidecar may be asked at its loopback address and as one of the peers' addresses.
     return tuple({each.started or each.address: each for each in reversed(found)}.values())[::-1]
