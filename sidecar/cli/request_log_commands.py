@@ -32,7 +32,7 @@ from sidecar.cli.request_log_report import (
     print_levels,
     print_turned,
 )
-from sidecar.cli.request_log_session import Loggers, Session, Turned, is_on
+from sidecar.cli.request_log_session import Session, Turned, is_on
 from sidecar.formats.quantities import format_duration
 from sidecar.kafka.broker_configs import describe_broker_configs
 from sidecar.kafka.broker_loggers import REQUEST_LOGGER, Levels, read_levels, set_levels
@@ -117,7 +117,7 @@ async def on(target: Target, for_s: float) -> int:
     ended = asyncio.Event()
     for number in _ENDS:
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
-    session = Session(Loggers(nodes.read, nodes.write), _report)
+    session = Session(nodes.read, nodes.write, _report)
     turned = await session.on()
     if isinstance(turned, Failure):
         return _report_failure(turned)

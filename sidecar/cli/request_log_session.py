@@ -30,20 +30,6 @@ the log off; a broker that is cut off must not fill its disk with the log."""
 
 
 @dataclass(frozen=True, slots=True)
-class Loggers:
-    """How to read and set the brokers' request loggers.
-
-    Attributes:
-        read: returns the levels of all selected brokers, or a failure if brokers can't be listed.
-        write: sets levels by broker id; returns the levels that were set, and a failure for each
-            broker where this is uncertain.
-    """
-
-    read: Callable[[], Awaitable[Levels | Failure]]
-    write: Callable[[Mapping[int, str]], Awaitable[Levels | Failure]]
-
-
-@dataclass(frozen=True, slots=True)
 class Turned:
     """The levels of one broker before and after a change.
 
@@ -70,12 +56,20 @@ class Session:
     """Turns the request log on, watches it, and restores the levels.
 
     Args:
-        loggers: the brokers' request loggers.
+        read: returns the levels of all selected brokers, or a failure if brokers can't be listed.
+        write: sets levels by broker id; returns the levels that were set, and a failure for each
+            broker where this is uncertain.
         report: is called with a line of text when a broker's level has changed in the meantime.
     """
 
-    def __init__(self, loggers: Loggers, report: Callable[[str], None]) -> None:
-        self._loggers = loggers
+    def __init__(
+        self,
+        read: Callable[[], Awaitable[Levels | Failure]],
+        write: Callable[[Mapping[int, str]], Awaitable[Levels | Failure]],
+        report: Callable[[str], None],
+    ) -> None:
+        self._read = read
+        self._set = write
         self._report = report
         # There is no level to restore until one was changed.
         self._before: dict[int, str] = {}
@@ -92,7 +86,7 @@ class Session:
             The change of each broker, by id; a failure if the brokers can't be listed, in which
             case nothing was changed.
         """
-        before = await self._loggers.read()
+        before = await self._read()
         if isinstance(before, Failure):
             return before
         off = {
@@ -102,7 +96,7 @@ class Session:
         }
         written = await self._write(dict.fromkeys(off, ON))
         # A broker may answer that it has set the level without having done so.
-        seen = await self._loggers.read() if off else before
+        seen = await self._read() if off else before
         turned = {
             key: Turned(level, _after(key, level, written, seen)) for key, level in before.items()
         }
@@ -150,7 +144,7 @@ class Session:
 
     async def _over(self) -> bool:
         """Whether the log is off on every broker where this session turned it on."""
-        levels = await self._loggers.read()
+        levels = await self._read()
         if isinstance(levels, Failure):
             # The log may still be on if the level can't be read.
             return False
@@ -168,7 +162,7 @@ class Session:
     async def _write(self, levels: Mapping[int, str]) -> Levels:
         if not levels:
             return {}
-        written = await self._loggers.write(levels)
+        written = await self._set(levels)
         return dict.fromkeys(levels, written) if isinstance(written, Failure) else written
 
 

@@ -9,7 +9,6 @@ from sidecar.cli.request_log_session import (
     BACK_PAUSE_S,
     BACK_TRIES,
     CHECK_S,
-    Loggers,
     Session,
     Turned,
 )
@@ -46,7 +45,7 @@ class Brokers:
         self.pause = False
         self.written: list[dict[int, str]] = []
         self.reported: list[str] = []
-        self.session = Session(Loggers(self.read, self.write), self.reported.append)
+        self.session = Session(self.read, self.write, self.reported.append)
 
     async def read(self) -> Levels | Failure:
         if not self.listed:
