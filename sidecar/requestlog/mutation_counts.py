@@ -62,8 +62,10 @@ def mutations_of(api_key: int, change: TopicChange, size: int | None) -> Mutatio
 def _partitions(api_key: int, change: TopicChange, size: int | None) -> int | None:
     if api_key == CREATE_TOPICS:
         return change.partitions
-    if api_key == DELETE_TOPICS or size is None or change.partitions is None:
-        return size if api_key == DELETE_TOPICS else None
+    if api_key == DELETE_TOPICS:
+        return size
+    if size is None or change.partitions is None:
+        return None
     return max(0, change.partitions - size)
 
 

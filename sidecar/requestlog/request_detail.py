@@ -95,28 +95,16 @@ def _producer_id(line: Line) -> InitProducerIdAnswer:
 def _topics(line: Line) -> TopicChanges:
     request = _TOPICS_REQUEST.decode(line.body.request)
     answer = _TOPICS_ANSWER.decode(line.body.response)
-    answers = _Answers(answer if isinstance(answer, TopicsAnswer) else TopicsAnswer())
-    topics = request.topics or tuple(map(Topic, request.topic_names))
-    return TopicChanges(
-        tuple(_change(line.api_key, topic, answers.to(topic)) for topic in topics),
-        request.validate_only,
-    )
-
-
-class _Answers:
-    """The answer for each topic, by the topic's name or id as in the request."""
-
-    __slots__ = ("_by_id", "_by_name")
-
-    def __init__(self, answer: TopicsAnswer) -> None:
-        topics = answer.topics or answer.results or answer.responses
-        self._by_name = {topic.name: topic for topic in topics if topic.name is not None}
-        self._by_id = {topic.topic_id: topic for topic in topics}
-
-    def to(self, topic: Topic) -> TopicAnswer | None:
-        if topic.name is None:
-            return self._by_id.get(topic.topic_id)
-        return self._by_name.get(topic.name)
+    if not isinstance(answer, TopicsAnswer):
+        answer = TopicsAnswer()
+    answers = answer.topics or answer.results or answer.responses
+    by_name = {each.name: each for each in answers}
+    by_id = {each.topic_id: each for each in answers}
+    changes = []
+    for topic in request.topics or map(Topic, request.topic_names):
+        found = by_id.get(topic.topic_id) if topic.name is None else by_name.get(topic.name)
+        changes.append(_change(line.api_key, topic, found))
+    return TopicChanges(tuple(changes), request.validate_only)
 
 
 def _change(api_key: int, topic: Topic, answer: TopicAnswer | None) -> TopicChange:
