@@ -89,7 +89,6 @@ class GuardedConnection(AIOKafkaConnection):
         # Every wait has a deadline here, so aiokafka needs no timers of its own.
         self._request_timeout = None
         self.security = security
-        self._names = security.names
         self._clock = clock
         self.session_ends_at: float | None = None
         """When to renew the SASL session, in seconds of the clock; None for never."""
@@ -245,7 +244,7 @@ class GuardedConnection(AIOKafkaConnection):
                 raise ProtocolError(
                     f"announced a frame of {length} bytes, which is not an answer of Kafka; does "
                     "the port use another protocol, or does this listener need TLS? "
-                    f"({self._names['security_protocol']})"
+                    f"({self.security.names['security_protocol']})"
                 )
             frame = await reader.readexactly(length)
             self._handle_frame(frame)

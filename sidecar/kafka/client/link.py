@@ -78,8 +78,7 @@ class Link:
 
     Attributes:
         endpoint: the broker's address.
-        dial: makes a connection to the address.
-        clock: steady seconds.
+        dial: makes a connection to the address; its clock is the link's.
         refused: called when the broker refuses the login.
         logged_in: called after each login.
         throttled: called with each answer's throttle time.
@@ -90,7 +89,6 @@ class Link:
 
     endpoint: HostPort
     dial: Dialler
-    clock: Callable[[], float]
     refused: Refused = nothing_to_read
     logged_in: Callable[[], None] = lambda: None
     throttled: Throttled = not_noted
@@ -112,7 +110,7 @@ class Link:
         connection = self._connection
         if connection is None or self._connection_dial is not self.dial:
             return False
-        is_due = self.clock() >= self._renew_at and not connection.owed
+        is_due = self.dial.clock() >= self._renew_at and not connection.owed
         return connection.usable and not is_due
 
     @property
@@ -144,7 +142,7 @@ class Link:
                 lead to one end, the broker there is asked whether it is this one.
             must_show: whether the broker is asked in any case, and has to show its id.
         """
-        refusal = None if self.usable else self._backoff.refusal(self.clock())
+        refusal = None if self.usable else self._backoff.refusal(self.dial.clock())
         if refusal is not None and not await self._has_changed(refusal, deadline):
             return refusal
         name = type(request).__name__
@@ -165,7 +163,7 @@ class Link:
                     doing = f"waiting for {name}"
                     answer = await self._answer(connection, request, deadline)
                 except EXPECTED_ERRORS as error:
-                    if not (may_repeat and self._is_dropped(error)):
+                    if not may_repeat or kind_of(error) is not FailureKind.CONNECT:
                         raise
                 else:
                     self._backoff.succeeded()
@@ -173,7 +171,7 @@ class Link:
         except EXPECTED_ERRORS as error:
             failure = to_failure(error, str(self.endpoint), doing, self.dial.security.names)
             if not isinstance(error, UnsupportedError):
-                self._backoff.failed(failure, self.clock(), self._longest_pause_s(failure))
+                self._backoff.failed(failure, self.dial.clock(), self._longest_pause_s(failure))
             return failure
         raise AssertionError("the second call has either returned or raised")
 
@@ -238,7 +236,7 @@ class Link:
     def _elsewhere(self, failure: Failure) -> Failure:
         """Closes a connection to a wrong broker, since the address may lead elsewhere again."""
         self._disconnect()
-        self._backoff.failed(failure, self.clock(), LONGEST_PAUSE_S)
+        self._backoff.failed(failure, self.dial.clock(), LONGEST_PAUSE_S)
         return failure
 
     def redial_with(self, dial: Dialler, *, keep: bool = False) -> None:
@@ -250,7 +248,7 @@ class Link:
         """
         if keep and self._connection_dial is self.dial:
             self._connection_dial = dial
-            self._renew_at = self.clock() + RENEW_S
+            self._renew_at = self.dial.clock() + RENEW_S
         self.refusal = None
         self.dial = dial
         self._backoff.succeeded()
@@ -268,11 +266,8 @@ class Link:
         connection, self._connection = self._connection, None
         return connection.close() if connection is not None else None
 
-    def _is_dropped(self, error: BaseException) -> bool:
-        return kind_of(error) is FailureKind.CONNECT
-
     def _longest_pause_s(self, failure: Failure) -> float:
-        is_recent = self.clock() <= self.dial.changed_at + _RECENT_S
+        is_recent = self.dial.clock() <= self.dial.changed_at + _RECENT_S
         may_end = is_recent and self.dial.may_be_refused(failure.kind)
         return INITIAL_PAUSE_S if may_end else LONGEST_PAUSE_S
 
@@ -298,7 +293,7 @@ class Link:
             self._connection = connection
             self._connection_dial = dial
             is_former = connection.security is not dial.security
-            self._renew_at = self.clock() + RENEW_S if is_former else math.inf
+            self._renew_at = self.dial.clock() + RENEW_S if is_former else math.inf
             self._check_open()
             self.logged_in()
             return connection

@@ -72,8 +72,7 @@ class Pool:
 
     Attributes:
         bootstrap: the configured addresses.
-        dial: makes a connection to an address.
-        clock: steady seconds.
+        dial: makes a connection to an address; its clock is the pool's.
         refused: called when a broker refuses a login.
         former: follows whether brokers accept only the former credentials.
         throttled: called with each answer's throttle time.
@@ -83,7 +82,6 @@ class Pool:
 
     bootstrap: tuple[HostPort, ...]
     dial: Dialler
-    clock: Callable[[], float]
     refused: Refused = nothing_to_read
     former: FormerLogins | None = None
     throttled: Throttled = not_noted
@@ -115,7 +113,6 @@ class Pool:
         return cls(
             admin.bootstrap_servers,
             Dialler.of(admin, clock),
-            clock,
             refused,
             former=former,
             throttled=throttled,
@@ -132,7 +129,6 @@ class Pool:
         return cls(
             admin.bootstrap_servers,
             dialler,
-            dialler.clock,
             principal=_principal(admin),
             cluster_id=lambda: admin.cluster_id,
         )
@@ -279,10 +275,10 @@ class Pool:
         Raises:
             SettingsError: certificates or credentials can't be read.
         """
-        dial = Dialler.of(admin, self.clock)
+        dial = Dialler.of(admin, self.dial.clock)
 
         def apply() -> None:
-            dial.changed_at = self.clock()
+            dial.changed_at = dial.clock()
             self.bootstrap = admin.bootstrap_servers
             self.dial = dial
             self.principal = _principal(admin)
@@ -310,7 +306,6 @@ class Pool:
         link = Link(
             endpoint,
             self.dial,
-            self.clock,
             self.refused,
             logged_in=self._logged_in,
             throttled=self.throttled,

@@ -49,7 +49,7 @@ REQUEST = DescribeLogDirs()
 def link_to(address: HostPort, clock: Clock, **settings: Any) -> Link:
     """A link to one address."""
     security = load_security(admin(address, **settings), clock)
-    return Link(address, Dialler(security, "tests", clock), clock)
+    return Link(address, Dialler(security, "tests", clock))
 
 
 async def call(link: Link, within_s: float = 5.0) -> object:
