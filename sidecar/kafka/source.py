@@ -200,21 +200,18 @@ class KafkaVolumeSource:
         is_known = self._listed_cluster or self._cluster_id()
         if not is_known and (failure := await self._two_clusters(deadline)):
             return failure
+        second = None
         if not self._is_doubtful(first, brokers):
             self._drop_second()
-            self._use(first)
-            return first, frozenset()
-        if not self._endpoints:
-            self._use(first)
-        known = self._answered if brokers is None else first.endpoints
-        second = await self._second_list(set(known) - self._unreached, deadline)
-        if second is None:
-            self._use(first)
-            return first, frozenset()
-        cluster = both_lists(first, second)
+        else:
+            if not self._endpoints:
+                self._use(first)
+            known = self._answered if brokers is None else first.endpoints
+            second = await self._second_list(set(known) - self._unreached, deadline)
         # Not the first list before, since that may end a request to a broker that it lacks.
+        cluster = first if second is None else both_lists(first, second)
         self._use(cluster)
-        return cluster, disputed(first, second)
+        return cluster, frozenset() if second is None else disputed(first, second)
 
     async def _two_clusters(self, deadline: float) -> Failure | None:
         """Why nobody knows which cluster is meant; None if no two addresses disagree.
