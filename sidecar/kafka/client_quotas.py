@@ -195,10 +195,7 @@ async def _foreign(
     if cluster_id is None:
         return None
     found = read_cluster_id(await connection.call(DescribeClusterId()), endpoint)
-    if isinstance(found, Failure):
-        return found
-    # A broker that has no id is no sign of another cluster.
-    return None if found in {"", cluster_id} else other_cluster(str(endpoint), found, cluster_id)
+    return found if isinstance(found, Failure) else other_cluster(str(endpoint), found, cluster_id)
 
 
 def _outcomes(

@@ -304,11 +304,10 @@ class KafkaVolumeSource:
         cluster = read_cluster(response, endpoint)
         if isinstance(cluster, Failure):
             return cluster
-        known, listed = self._cluster_id(), cluster.membership.cluster_id
-        if known is not None and listed is not None and known != listed:
+        other = other_cluster(str(endpoint), cluster.membership.cluster_id, self._cluster_id())
+        if other is not None:
             others.append(cluster)
-            return other_cluster(str(endpoint), listed, known)
-        return cluster
+        return other or cluster
 
     def _use(self, cluster: ClusterList) -> None:
         self._pool.set_brokers(cluster.endpoints)

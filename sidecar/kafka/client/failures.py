@@ -102,11 +102,15 @@ def error_name(code: int) -> str:
     return f"error {code} ({known.message})" if known.errno == code else f"error {code}"
 
 
-def other_cluster(address: str, found: str, known: str) -> Failure:
-    """The failure of an address whose broker belongs to another cluster than the known one."""
-    return Failure(
-        FailureKind.OTHER_CLUSTER, f"{address}: belongs to cluster {found}, not to {known}"
-    )
+def other_cluster(address: str, found: str | None, known: str | None) -> Failure | None:
+    """Why the broker at an address belongs to another cluster; None if it may be of the known one.
+
+    A broker that has no id is no sign of another cluster.
+    """
+    if not found or known is None or found == known:
+        return None
+    text = f"{address}: belongs to cluster {found}, not to {known}"
+    return Failure(FailureKind.OTHER_CLUSTER, text)
 
 
 def one_line(text: str) -> str:

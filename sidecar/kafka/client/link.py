@@ -195,11 +195,8 @@ class Link:
             if answer.error_code:
                 text = f"{self.endpoint}: DescribeCluster returned {error_name(answer.error_code)}"
                 return Failure(FailureKind.BROKER, text)
-        found = connection.cluster_id
-        # A broker that has no id is no sign of another cluster.
-        if not found or found == cluster_id:
-            return None
-        return self._elsewhere(other_cluster(str(self.endpoint), found, cluster_id))
+        failure = other_cluster(str(self.endpoint), connection.cluster_id, cluster_id)
+        return failure and self._elsewhere(failure)
 
     async def _other_broker(
         self,
