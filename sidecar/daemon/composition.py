@@ -466,9 +466,9 @@ def _observers(
     count = settings.observers or len(settings.peers)
     timing = _timing(settings)
     longest_s = timing.interval_s + timing.deadline_s
-    sight = Sight(seen, take, board.now, known_cluster_id, whole_at, longest_s, read_at)
+    sight = Sight(seen, take, known_cluster_id, whole_at, longest_s, read_at)
     addresses = Addresses(settings.peers, board.now)
-    zones = Zones(addresses, board.now, trust=trust)
+    zones = Zones(addresses, trust=trust)
     return Observers(addresses, count, sight, zones=lambda: zones.known, trust=trust), zones
 
 

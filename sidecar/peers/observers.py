@@ -103,7 +103,6 @@ class Sight:
     Attributes:
         log: its own observations, for its followers.
         take: publishes an observation of another sidecar.
-        clock: steady seconds.
         cluster_id: the id of the cluster; None before it is known.
         whole_at: when the last known whole observation was complete, whoever made it, steady
             seconds; None before the first.
@@ -114,7 +113,6 @@ class Sight:
 
     log: ObservationLog
     take: Callable[[Observation], None]
-    clock: Callable[[], float]
     cluster_id: Callable[[], str | None]
     whole_at: Callable[[], float | None]
     longest_s: float
@@ -145,7 +143,7 @@ class Observers:
         """Start without following.
 
         Args:
-            addresses: the addresses of all sidecars, including this one.
+            addresses: the addresses of all sidecars, including this one; its clock is used here.
             count: the number of observers.
             sight: the observations of this sidecar.
             zones: the text of an address -> its sidecar's zone, if it is known.
@@ -155,13 +153,8 @@ class Observers:
         self.dropped: Counter[str] = Counter()
         self._addresses = addresses
         self._count = count
-        self._own = sight.log
-        self._take = sight.take
-        self._clock = clock = sight.clock
-        self._cluster_id = sight.cluster_id
-        self._whole_at = sight.whole_at
-        self._longest_s = sight.longest_s
-        self._read_at = sight.read_at
+        self._sight = sight
+        self._clock = addresses.clock
         self._ask = ask or self._ask_by_http
         self._zones = zones
         self._known: dict[str, Observer] = {}
@@ -171,7 +164,7 @@ class Observers:
         self._firsts_zones: Mapping[str, str] = {}
         self._requests = Requests()
         self._trust = trust or Trust()
-        self._fresh_until = clock() + _GRACE_S
+        self._fresh_until = self._clock() + _GRACE_S
 
     @property
     def followed(self) -> list[Observer]:
@@ -182,12 +175,12 @@ class Observers:
     def is_observer(self) -> bool:
         """Whether this sidecar has to ask all brokers."""
         now = self._clock()
-        at = self._own.followed_at
+        at = self._sight.log.followed_at
         is_followed = at is not None and now - at <= _FOLLOWED_S
         return (
             is_followed
             or now > self._fresh_until
-            or self._cluster_id() is None
+            or self._sight.cluster_id() is None
             or any(each.is_self for each in self._followed)
         )
 
@@ -211,7 +204,7 @@ class Observers:
                     {
                         each.address: partial(self._follow, each)
                         for each in self._asked()
-                        if self._cluster_id() is not None
+                        if self._sight.cluster_id() is not None
                     }
                 )
                 await asyncio.sleep(_LOOK_S)
@@ -289,7 +282,7 @@ class Observers:
     def _read(self, observer: Observer, page: ObservationPage, asked_at: float) -> None:
         now = self._clock()
         made_at = min(now, asked_at + page.held_ms / 1000)
-        is_self = page.origin == self._own.start_id
+        is_self = page.origin == self._sight.log.start_id
         if observer.origin and is_self != observer.is_self:
             if is_self and now <= observer.mixed_until and not observer.is_mixed:
                 observer.is_mixed = True
@@ -307,8 +300,8 @@ class Observers:
             if why := self._unusable(each, page.cluster_id):
                 self.dropped[why] += 1
                 continue
-            self._take(self._usable(received(each, page.origin, made_at)))
-            due_s = min(page.due_ms / 1000, self._longest_s)
+            self._sight.take(self._usable(received(each, page.origin, made_at)))
+            due_s = min(page.due_ms / 1000, self._sight.longest_s)
             self._fresh_until = max(self._fresh_until, now + _RENEWALS * due_s + _HAIR_S)
 
     def _usable(self, observation: Observation) -> Observation:
@@ -317,14 +310,14 @@ class Observers:
         A failure does not count either while the broker has answered somebody else, so that a
         network that keeps an observer from a broker hides nothing.
         """
-        last, membership = self._whole_at(), observation.membership
+        last, membership = self._sight.whole_at(), observation.membership
         is_old = membership is not None and last is not None and observation.observed_at <= last
-        oldest = observation.observed_at - _RENEWALS * self._longest_s
+        oldest = observation.observed_at - _RENEWALS * self._sight.longest_s
         answers = {
             broker_id: answer
             for broker_id, answer in observation.answers.items()
             if isinstance(answer, Reading)
-            or not (is_old or (self._read_at(broker_id) or -math.inf) > oldest)
+            or not (is_old or (self._sight.read_at(broker_id) or -math.inf) > oldest)
         }
         return replace(observation, membership=None if is_old else membership, answers=answers)
 
@@ -332,6 +325,6 @@ class Observers:
         """Return why an observation is dropped; "" if it is not."""
         if sent.age_ms > _OLDEST_MS:
             return "old"
-        known = self._cluster_id()
+        known = self._sight.cluster_id()
         is_own = known is not None and cluster_id in {known, None}
         return "" if is_own else "contradicting"

@@ -51,8 +51,7 @@ class Zones:
     """Asks for the zones of all sidecars.
 
     Attributes:
-        addresses: the addresses of all sidecars, including this one.
-        clock: steady seconds.
+        addresses: the addresses of all sidecars, including this one; its clock is used here.
         ask: requests a zone; None uses HTTP.
         trust: sends the requests; by default it trusts the machine's CA certificates.
         known: the text of an address -> the zone of the sidecar there. It is replaced, never
@@ -60,7 +59,6 @@ class Zones:
     """
 
     addresses: Addresses
-    clock: Callable[[], float]
     ask: Ask | None = None
     trust: Trust = field(default_factory=Trust)
     known: Mapping[str, str] = field(default_factory=dict, init=False)
@@ -70,7 +68,7 @@ class Zones:
     async def run(self) -> None:
         """Ask all sidecars, until cancelled."""
         while True:
-            now = self.clock()
+            now = self.addresses.clock()
             addresses = {str(each): each for each in self.addresses.known}
             due = [name for name in addresses if self._due_at.get(name, -math.inf) <= now]
             answers: dict[str, str | None] = {}
@@ -89,7 +87,7 @@ class Zones:
                 _log_zones(known, len(addresses))
             next_at = min((self._due_at[name] for name in addresses), default=-math.inf)
             # Names are looked up meanwhile, so there may be more addresses.
-            await asyncio.sleep(max(_PAUSE_S, min(_RETRY_S, next_at - self.clock())))
+            await asyncio.sleep(max(_PAUSE_S, min(_RETRY_S, next_at - self.addresses.clock())))
 
     async def _zone_of(self, address: Address) -> str | None:
         name, zone = str(address), None
@@ -100,7 +98,7 @@ class Zones:
             _log.debug("the sidecar %s can't be asked for its zone: %s", address, error)
         wait_s = _AGAIN_S if zone else self._retry_s.get(name, _RETRY_S)
         self._retry_s[name] = _RETRY_S if zone else min(_AGAIN_S, 2 * wait_s)
-        self._due_at[name] = self.clock() + wait_s
+        self._due_at[name] = self.addresses.clock() + wait_s
         return zone
 
     async def _ask_by_http(self, address: Address) -> str | None:

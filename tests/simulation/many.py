@@ -398,14 +398,13 @@ class Sidecar:
         sight = Sight(
             self.log,
             take,
-            world.now,
             lambda: board.snapshot.memory.cluster_id,
             lambda: board.snapshot.memory.membership_at,
             timing.interval_s + timing.deadline_s,
             read_at,
         )
         addresses = Addresses(world.urls, world.now, _one_address)
-        zones = Zones(addresses, world.now, ask=self._ask_zone)
+        zones = Zones(addresses, ask=self._ask_zone)
         self.observers = Observers(
             addresses, count, sight, zones=lambda: zones.known, ask=self._ask
         )

@@ -107,9 +107,7 @@ class World:
             return None if seen is None else seen.read_at
 
         where = Addresses(urls, self.now, _one_address)
-        sight = Sight(
-            sidecar.log, take, self.now, lambda: "A", lambda: sidecar.whole_at, 70.0, read_at
-        )
+        sight = Sight(sidecar.log, take, lambda: "A", lambda: sidecar.whole_at, 70.0, read_at)
         sidecar.observers = Observers(
             where, self._count, sight, zones=lambda: self.zones, ask=self._ask
         )

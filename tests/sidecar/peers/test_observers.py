@@ -148,7 +148,6 @@ class Alone:
         sight = Sight(
             self.log,
             self.taken.append,
-            loop.time,
             lambda: self.cluster,
             lambda: max((each.observed_at for each in self.taken), default=None),
             60.0,

@@ -34,7 +34,7 @@ async def follow(
         return ["127.0.0.1", "127.0.0.2"]
 
     own = ObservationLog("own", clock)
-    sight = Sight(own, taken.append, clock, lambda: "A", lambda: None, 60.0, lambda _: None)
+    sight = Sight(own, taken.append, lambda: "A", lambda: None, 60.0, lambda _: None)
     async with raw_server(answer) as address:
         url = f"http://sidecars.invalid:{address.port}"
         observers = Observers(Addresses([url], clock, addresses), 2, sight)
@@ -78,7 +78,7 @@ async def test_an_observer_that_can_hold_no_more_requests_is_asked_once_a_second
         return ["127.0.0.1"]
 
     own = ObservationLog("own", clock)
-    sight = Sight(own, lambda _: None, clock, lambda: "A", lambda: None, 60.0, lambda _: None)
+    sight = Sight(own, lambda _: None, lambda: "A", lambda: None, 60.0, lambda _: None)
     observers = Observers(Addresses(["http://a:1"], clock, one), 1, sight, ask=ask)
     task = asyncio.create_task(observers.run())
     await asyncio.sleep(30.0)

@@ -107,7 +107,6 @@ class World:
         sight = Sight(
             self.logs[number],
             take,
-            now,
             cluster_id,
             lambda: board.snapshot.memory.membership_at,
             INTERVAL_S + 10.0,

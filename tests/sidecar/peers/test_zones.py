@@ -27,7 +27,7 @@ class World:
         self.ips: dict[str, list[str]] = {}
         clock = asyncio.get_running_loop().time
         self.addresses = Addresses(URLS, clock, self._resolve)
-        self.asking = Zones(self.addresses, clock, ask=self._ask)
+        self.asking = Zones(self.addresses, ask=self._ask)
 
     async def _resolve(self, url: str) -> list[str]:
         return self.ips.get(url, [url])
@@ -153,7 +153,7 @@ async def test_over_http(
     clock = asyncio.get_running_loop().time
     async with raw_server(reply) as address:
         url = f"http://127.0.0.1:{address.port}"
-        zones = Zones(Addresses([url], clock), clock)
+        zones = Zones(Addresses([url], clock))
         task = asyncio.create_task(zones.run())
         said = "1 in a" if zone else "can't be asked" if b"null" not in answer else ""
         await seen("an answer", lambda: bool(asked) and said in caplog.text)
@@ -172,7 +172,7 @@ async def test_zones_behind_proxies_whose_ca_is_replaced(
     first, second = trustme.CA(), trustme.CA()
     first.cert_pem.write_to_path(str(file))
     clock = asyncio.get_running_loop().time
-    zones = Zones(Addresses([], clock), clock)
+    zones = Zones(Addresses([], clock))
     second.cert_pem.write_to_path(str(file))
 
     async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
