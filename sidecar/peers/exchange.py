@@ -91,13 +91,11 @@ class AllocatedIdLog:
         self._waiting = 0
         self._more = asyncio.Event()
 
-    def add(self, user: str, producer_id: int) -> None:
-        """One more."""
-        self._add(AllocatedId(user, producer_id))
-
-    def add_written(self, user: str | None, producer_id: int) -> None:
-        """Add an id that wrote, with its owner if known."""
-        self._add(AllocatedId(user, producer_id, wrote=True))
+    def add(self, user: str | None, producer_id: int, *, wrote: bool = False) -> None:
+        """One more; an id that wrote, with its owner if known."""
+        self._ids.append(AllocatedId(user, producer_id, wrote))
+        self._count += 1
+        self._more.set()
 
     def page(self, after: str | None) -> AllocatedIdPage:
         """Return the ids from a place on.
@@ -128,11 +126,6 @@ class AllocatedIdLog:
                 await self._more.wait()
         finally:
             self._waiting -= 1
-
-    def _add(self, allocated: AllocatedId) -> None:
-        self._ids.append(allocated)
-        self._count += 1
-        self._more.set()
 
     def _at(self, number: int) -> str:
         return f"{self._start_id}-{number}"

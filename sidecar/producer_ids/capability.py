@@ -198,7 +198,7 @@ class ProducerIdCapability(Capability):
             self._producers,
             ActiveIds(window_s * 1000, int(interval_s * 1000)),
             self._watch.seen,
-            self._allocated.add_written,
+            partial(self._allocated.add, wrote=True),
             services.board.now,
             interval_s=interval_s,
             is_wanted=lambda: self._is_limited() and (not of_all_brokers or services.is_observer()),

@@ -102,8 +102,8 @@ def test_ids_that_wrote_are_reported_in_their_turn() -> None:
     made = allocated(0)
     begin = made.page(None).next
     made.add("bob", 7)
-    made.add_written("bob", 7)
-    made.add_written(None, 8)
+    made.add("bob", 7, wrote=True)
+    made.add(None, 8, wrote=True)
     expected = [
         AllocatedId("bob", 7),
         AllocatedId("bob", 7, wrote=True),

@@ -226,7 +226,7 @@ async def test_other_sidecars_get_what_this_broker_allocated(sidecar: FakeSideca
     begin = (await sidecar.get(path)).json()
     assert (0, []) == (begin["lost"], begin["ids"])
     sidecar.ids.allocated.add("bob", 7)
-    sidecar.ids.allocated.add_written(None, 8)
+    sidecar.ids.allocated.add(None, 8, wrote=True)
     page = (await sidecar.get(f"{path}?after={begin['next']}")).json()
     assert [
         {"user": "bob", "producer_id": 7, "wrote": False},
