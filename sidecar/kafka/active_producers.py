@@ -59,6 +59,11 @@ class ScanResult:
     failures: dict[Partition, Failure] = field(default_factory=dict)
     skipped: int = 0
 
+    @property
+    def not_read(self) -> int:
+        """How many partitions were not read, because of a failure or because there are too many."""
+        return len(self.failures) + self.skipped
+
 
 class ActiveProducers:
     """Scans the leaders repeatedly, over connections that stay open.

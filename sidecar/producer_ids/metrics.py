@@ -96,7 +96,7 @@ def _writing(active: ActiveIdWatch | None) -> Iterator[Metric]:
         (
             "partitions_not_read",
             "Partitions that the last scan did not read. Their producer ids do not count.",
-            last_scan and len(last_scan.failures) + last_scan.skipped,
+            last_scan and last_scan.not_read,
         ),
         (
             "scans_failing",

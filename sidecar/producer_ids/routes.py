@@ -26,6 +26,7 @@ from sidecar.api.problems import documented
 from sidecar.control.board import Board
 from sidecar.control.persistence import Persistence
 from sidecar.control.tokens import Tokens
+from sidecar.kafka.active_producers import ScanResult
 from sidecar.peers.exchange import AllocatedIdLog, Peers
 from sidecar.producer_ids.active_watch import ActiveIdWatch
 from sidecar.producer_ids.documents import (
@@ -281,18 +282,16 @@ class _Users:
 
 
 def _active_document(active: ActiveIdWatch) -> ActiveIdsDocument:
-    last_scan = active.last_scan
-    failure = active.failure
-    if failure is None and last_scan is not None:
-        failure = next(iter(last_scan.failures.values()), None)
-    unseen = 0 if last_scan is None else len(last_scan.failures) + last_scan.skipped
+    scan = active.last_scan or ScanResult()
+    failure = active.failure or next(iter(scan.failures.values()), None)
+    is_whole = active.last_scan is not None and not scan.not_read
     return ActiveIdsDocument(
         is_scanning=active.is_scanning,
-        is_complete=not active.is_scanning or (last_scan is not None and not unseen),
+        is_complete=not active.is_scanning or is_whole,
         failure=None if failure is None else failure.message,
-        partitions=0 if last_scan is None else last_scan.partitions,
-        partitions_not_read=unseen,
-        producers=0 if last_scan is None else last_scan.producers,
+        partitions=scan.partitions,
+        partitions_not_read=scan.not_read,
+        producers=scan.producers,
         active=active.active,
         unknown_owner=active.ids.unknown,
     )
