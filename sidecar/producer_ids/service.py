@@ -56,6 +56,7 @@ class ProducerIdWatch:
 
     Attributes:
         settings: the terms of counting.
+        quotas: the current quotas by user; DEFAULT is always present.
     """
 
     def __init__(
@@ -85,15 +86,10 @@ class ProducerIdWatch:
         self._ids = ProducerIds(settings)
         self._file = file or {}
         self._retained = retained
-        self._quotas = self._force()
+        self.quotas = self._force()
         self._taken_over: dict[str, _TakenOver] = {}
         self._throttled: set[str] = set()
         self._take_over()
-
-    @property
-    def quotas(self) -> Mapping[str | Default, InForce]:
-        """The current quotas by user; DEFAULT is always present."""
-        return self._quotas
 
     @property
     def dropped(self) -> Dropped:
@@ -128,7 +124,7 @@ class ProducerIdWatch:
     def set_file(self, quotas: ProducerIdQuotas) -> None:
         """Use the new contents of the file."""
         self._file = quotas
-        self._quotas = self._force()
+        self.quotas = self._force()
         self.review()
 
     @property
@@ -165,7 +161,7 @@ class ProducerIdWatch:
         """Set all throttles to the length that the counts and the current quotas require."""
         if self._put is not self._retained.quotas:
             # They were set, or the state file was read late.
-            self._quotas = self._force()
+            self.quotas = self._force()
         self._take_over()
         self._publish(self._throttled, self._board.now())
 
@@ -177,7 +173,7 @@ class ProducerIdWatch:
             if user not in self._throttled:
                 # The user's bucket is full again.
                 ends_at = min(each.ends_at, self._board.now() + longest_s)
-                limit = quota_of(self._quotas, user).quota.producer_ids_rate
+                limit = self.quota_of(user).quota.producer_ids_rate
                 self._taken_over[user] = _TakenOver(ends_at, limit)
                 self._throttled.add(user)
 
@@ -206,7 +202,7 @@ class ProducerIdWatch:
         left = self._taken_over.get(user)
         if left is None:
             return counted
-        limit = quota_of(self._quotas, user).quota.producer_ids_rate
+        limit = self.quota_of(user).quota.producer_ids_rate
         if limit is None or left.limit is None or limit > left.limit or now > left.ends_at:
             del self._taken_over[user]
             return counted
