@@ -19,7 +19,7 @@ from aiokafka.protocol.types import CompactArray, Int16, Int32, TaggedFields, Un
 from sidecar.kafka.client.each_broker import Query, query_each
 from sidecar.kafka.client.failures import error_name
 from sidecar.kafka.client.messages import NO_ID, AdminRequest, message
-from sidecar.kafka.largest_topics import topics_of
+from sidecar.kafka.largest_topics import topics_by_log_dir
 from sidecar.kafka.producer_messages import METADATA_KEY, METADATA_REQUEST, metadata_fields
 from sidecar.settings import KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
@@ -81,12 +81,13 @@ async def fed_brokers(
     Raises:
         SettingsError: certificates or credentials can't be read.
     """
-    topics = await topics_of(admin, broker_id, timeout_s)
-    if isinstance(topics, Failure):
-        return topics
+    by_log_dir = await topics_by_log_dir(admin, broker_id, timeout_s)
+    if isinstance(by_log_dir, Failure):
+        return by_log_dir
+    topics = sorted({topic for topics in by_log_dir.values() for topic in topics})
     if not topics:
         return frozenset()
-    query = Query(MetadataOfTopics(sorted(topics)), "Metadata", "Describe")
+    query = Query(MetadataOfTopics(topics), "Metadata", "Describe")
     answers = await query_each(admin, [broker_id], lambda _: query, _fed, timeout_s)
     return answers if isinstance(answers, Failure) else answers[broker_id]
 

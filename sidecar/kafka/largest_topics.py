@@ -89,11 +89,6 @@ async def largest_topics(
     return await _described(admin, broker_id, timeout_s, _largest)
 
 
-async def topics_of(admin: KafkaAdmin, broker_id: int, timeout_s: float) -> set[str] | Failure:
-    """Reads the names of all topics in a broker's log dirs; arguments as in ``largest_topics``."""
-    return await _described(admin, broker_id, timeout_s, _names)
-
-
 async def topics_by_log_dir(
     admin: KafkaAdmin, broker_id: int, timeout_s: float
 ) -> Mapping[str, frozenset[str]] | Failure:
@@ -168,10 +163,6 @@ def _online(response: Response) -> Iterator[tuple[str, dict[str, PartitionSizes]
         if not error_code and log_dir is not None:
             sizes = {name: partitions for name, partitions, _ in topics or ()}
             yield log_dir, sizes, total_bytes - available_bytes
-
-
-def _names(response: Response) -> set[str]:
-    return {name for _, topics, _ in _online(response) for name in topics}
 
 
 def _names_by_log_dir(response: Response) -> dict[str, frozenset[str]]:

@@ -14,7 +14,7 @@ import pytest
 
 from sidecar.daemon import daemon
 from sidecar.history import Folder, History
-from sidecar.kafka.largest_topics import topics_of
+from sidecar.kafka.largest_topics import topics_by_log_dir
 from sidecar.producer_ids.quota_file import IdQuotaFile
 from sidecar.requestlog.tail import Tail, follow
 from sidecar.settings import Settings
@@ -74,8 +74,8 @@ async def test_a_quota_file_is_followed_while_names_hang(tmp_path: Path) -> None
 async def test_topics_are_decoded_while_names_hang() -> None:
     """The throttle of a volume's topics needs them."""
     async with FakeCluster().add(1) as cluster:
-        reading_topics = topics_of(admin(bootstrap(cluster)), 0, PATIENCE_S)
-        assert isinstance(await asyncio.wait_for(reading_topics, PATIENCE_S), set)
+        reading_topics = topics_by_log_dir(admin(bootstrap(cluster)), 0, PATIENCE_S)
+        assert isinstance(await asyncio.wait_for(reading_topics, PATIENCE_S), dict)
 
 
 async def test_names_are_looked_up_while_a_disk_hangs(tmp_path: Path) -> None:
