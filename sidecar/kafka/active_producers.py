@@ -162,7 +162,7 @@ class ActiveProducers:
         """Reads an answer, and returns the bytes of its producers."""
         result, size = scan.result, 0
         for topic, partitions, *_tags in answer.topics or ():
-            for index, error_code, _, packed, *_more in partitions or ():
+            for index, error_code, _, states, *_more in partitions or ():
                 partition = (topic, index)
                 if partition not in requested:
                     continue
@@ -170,8 +170,7 @@ class ActiveProducers:
                 if error_code:
                     result.failures[partition] = self._refused(error_code)
                     continue
-                states = ProducerStates(packed)
-                size += len(packed)
+                size += len(states) * ProducerStates.ENTRY.size
                 result.partitions += 1
                 result.producers += len(states)
                 scan.on_states(partition, states)

@@ -8,14 +8,14 @@ Example: 4,000 partitions of 1,000 topics take 88 kB, plus the topics' names.
 """
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from typing import Any, Final
 
 from aiokafka.protocol.api import Response
-from aiokafka.protocol.types import Int16
+from aiokafka.protocol.types import Int16, Schema
 
-from sidecar.kafka.client.messages import THROTTLE_TIME, AdminRequest, array, message
+from sidecar.kafka.client.messages import TAGS, THROTTLE_TIME, AdminRequest, array, message
 from sidecar.kafka.client.packed_array import PackedArray
 from sidecar.kafka.cluster_messages import (
     CORDONED,
@@ -26,41 +26,23 @@ from sidecar.kafka.cluster_messages import (
     log_dir_topics,
 )
 
-_ENTRY = struct.Struct(">iqq?x")
-"""A partition without tags; the last byte is the number of tags, 0."""
-_INDEX_SIZE_AND_FUTURE = struct.Struct(">iq8x?x")
-"""The index and size of such an entry, and whether a log-dir move makes it."""
-ENTRY_BYTES: Final = _ENTRY.size
 
+class PartitionSizes(PackedArray[tuple[int, int, bool]]):
+    """The partitions of a topic in one log dir, decoded one by one from the answer's bytes.
 
-class PartitionSizes:
-    """The partitions of a topic in one log dir, decoded one by one from the answer's bytes."""
+    Each has its index and size, and whether a log-dir move copies it there.
+    """
 
-    __slots__ = ("_packed",)
+    __slots__ = ()
 
-    def __init__(self, packed: bytes) -> None:
-        self._packed = packed
-
-    def __len__(self) -> int:
-        return len(self._packed) // ENTRY_BYTES
-
-    def __iter__(self) -> Iterator[tuple[int, int, bool]]:
-        """Yields index and size of each partition, and whether a log-dir move copies it there."""
-        return _INDEX_SIZE_AND_FUTURE.iter_unpack(self._packed)
+    ENTRY = struct.Struct(">iqq?x")
+    KEPT = struct.Struct(">iq8x?x")
+    SCHEMA = Schema(*PARTITION, TAGS)
 
     @property
     def total_bytes(self) -> int:
         """The size of all partitions."""
         return sum(size for _, size, _ in self)
-
-
-class _PartitionSizes:
-    """The wire type of an array of partitions."""
-
-    _ARRAY = PackedArray(_ENTRY, *PARTITION)
-
-    def decode(self, data: BytesIO) -> PartitionSizes:
-        return PartitionSizes(self._ARRAY.decode(data))
 
 
 class _Rest:
@@ -71,7 +53,7 @@ class _Rest:
         return data.read()
 
 
-_LOG_DIR = log_dir_fields(log_dir_topics(_PartitionSizes()))
+_LOG_DIR = log_dir_fields(log_dir_topics(PartitionSizes))
 _LOG_DIRS = {4: array("results", *_LOG_DIR)[1], 5: array("results", *_LOG_DIR, CORDONED)[1]}
 
 

@@ -12,7 +12,7 @@ Example: the producers of a partition with two producers take 74 bytes.
 
 import struct
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from aiokafka.protocol.types import (
     Int16,
     Int32,
     Int64,
+    Schema,
     TaggedFields,
     UnsignedVarInt32,
 )
@@ -30,6 +31,7 @@ from sidecar.kafka.client.messages import (
     BROKER,
     ERROR,
     STRING,
+    TAGS,
     THROTTLE_TIME,
     AdminRequest,
     Fields,
@@ -44,44 +46,28 @@ from sidecar.kafka.client.packed_array import PackedArray
 METADATA_KEY: Final = 3
 DESCRIBE_PRODUCERS_KEY: Final = 61
 
-_STATE = struct.Struct(">qiiqiqx")
-"""A producer without tags; the last byte is the number of tags, 0."""
-_ID_EPOCH_SEQUENCE = struct.Struct(">qii21x")
-"""The first three fields of such an entry."""
-STATE_BYTES: Final = _STATE.size
-
-
 State = tuple[int, int, int]
 """A producer's id, epoch, and last sequence number; a change shows that it wrote."""
 
 
-class ProducerStates:
+class ProducerStates(PackedArray[State]):
     """The producers of a partition, decoded one by one from the answer's bytes."""
 
-    __slots__ = ("_packed",)
+    __slots__ = ()
 
-    def __init__(self, packed: bytes) -> None:
-        self._packed = packed
-
-    def __len__(self) -> int:
-        return len(self._packed) // STATE_BYTES
-
-    def __iter__(self) -> Iterator[State]:
-        return _ID_EPOCH_SEQUENCE.iter_unpack(self._packed)
-
-
-_PRODUCER_STATES = PackedArray(
-    _STATE,
-    ("producer_id", Int64),
-    ("producer_epoch", Int32),
-    ("last_sequence", Int32),
-    ("last_timestamp", Int64),
-    ("coordinator_epoch", Int32),
-    ("current_txn_start_offset", Int64),
-)
+    ENTRY = struct.Struct(">qiiqiqx")
+    KEPT = struct.Struct(">qii21x")
+    SCHEMA = Schema(
+        ("producer_id", Int64),
+        ("producer_epoch", Int32),
+        ("last_sequence", Int32),
+        ("last_timestamp", Int64),
+        ("coordinator_epoch", Int32),
+        ("current_txn_start_offset", Int64),
+        TAGS,
+    )
 
 
-# ``ProducerStates`` decodes the partitions' ``active_producers``.
 DescribeProducersRequestV0, DescribeProducersResponseV0 = message(
     "DescribeProducers",
     DESCRIBE_PRODUCERS_KEY,
@@ -96,7 +82,7 @@ DescribeProducersRequestV0, DescribeProducersResponseV0 = message(
                 "partitions",
                 ("partition_index", Int32),
                 *ERROR,
-                ("active_producers", _PRODUCER_STATES),
+                ("active_producers", ProducerStates),
             ),
         ),
     ),

@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode
 
 from sidecar.kafka.cluster_messages import DESCRIBE_LOG_DIRS_KEY
 from sidecar.kafka.largest_topics import LARGEST, LogDirTopics, TopicSize, largest_topics
-from sidecar.kafka.log_dir_messages import _PartitionSizes
+from sidecar.kafka.log_dir_messages import PartitionSizes
 from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.kafka.kio_codec import kio_answer
 from tests.sidecar.kafka.servers import PATIENCE_S, admin, bootstrap, succeeded
@@ -139,4 +139,4 @@ def test_tags_of_partitions_are_left_out() -> None:
     plain = Int32.encode(4) + (7).to_bytes(8, "big") + bytes(8) + b"\x00"
     tagged = plain + b"\x01\x00\x02ab"
     packed = UnsignedVarInt32.encode(3) + tagged + plain + b"\x00"
-    assert [(4, 7, False)] * 2 == list(_PartitionSizes().decode(BytesIO(packed)))
+    assert [(4, 7, False)] * 2 == list(PartitionSizes.decode(BytesIO(packed)))

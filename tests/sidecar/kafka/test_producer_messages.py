@@ -13,7 +13,6 @@ from kio.static.primitive import i32, i64
 from sidecar.kafka.producer_messages import (
     DESCRIBE_PRODUCERS_KEY,
     METADATA_KEY,
-    STATE_BYTES,
     DescribeProducersResponseV0,
     MetadataResponseV12,
     ProducerStates,
@@ -45,7 +44,7 @@ def test_producers_are_read_of_whatever_a_broker_may_say(entity: Any) -> None:
     """Id, epoch and last sequence of each are read, more than once."""
     decoded = DescribeProducersResponseV0.decode(encode(entity))
     for topic, ours in zip(entity.topics, decoded.topics, strict=True):
-        for part, (index, error_code, message, packed, _) in zip(
+        for part, (index, error_code, message, states, _) in zip(
             topic.partitions, ours[1], strict=True
         ):
             assert (part.partition_index, part.error_code.value, part.error_message) == (
@@ -57,7 +56,6 @@ def test_producers_are_read_of_whatever_a_broker_may_say(entity: Any) -> None:
                 (each.producer_id, each.producer_epoch, each.last_sequence)
                 for each in part.active_producers
             ]
-            states = ProducerStates(packed)
             assert (len(expected), expected, expected) == (len(states), list(states), list(states))
 
 
@@ -79,9 +77,9 @@ def test_tags_of_a_broker_to_come_are_left_out() -> None:
     topic = PRODUCERS.TopicResponse(name="t", partitions=(partition,))
     plain = encode(PRODUCERS.DescribeProducersResponse(throttle_time=timedelta(0), topics=(topic,)))
     entry = encode(state)
-    assert STATE_BYTES == len(entry)
+    assert ProducerStates.ENTRY.size == len(entry)
     # Its list of tags is its last byte: one, number 9, of two bytes.
     tagged = plain.replace(entry, entry[:-1] + b"\x01\x09\x02ab")
     assert plain != tagged
-    packed = DescribeProducersResponseV0.decode(tagged).topics[0][1][0][3]
-    assert [(7, 1, 5), (8, 1, 5)] == list(ProducerStates(packed))
+    states = DescribeProducersResponseV0.decode(tagged).topics[0][1][0][3]
+    assert [(7, 1, 5), (8, 1, 5)] == list(states)
