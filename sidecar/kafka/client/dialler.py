@@ -10,10 +10,9 @@ with the former password, after the new one was refused; a connection at 90 s wi
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Final, Self
 
 from sidecar.kafka.client.connection import GuardedConnection, dial
@@ -23,7 +22,6 @@ from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.threads import OwnThreads
 from sidecar.volumes import Failure, FailureKind
 
-Dial = Callable[[HostPort], Awaitable[GuardedConnection]]
 _FILES: Final = ("ssl_truststore_location", "ssl_keystore_location", "ssl_keystore_key_location")
 _THREADS: Final = OwnThreads("certificates")
 _REFUSALS: Final = (FailureKind.AUTHENTICATION, FailureKind.TLS)
@@ -85,13 +83,13 @@ class Dialler:
         """
         if self.former is None:
             raise refusal
-        attempts: list[Dial] = [partial(self._with, self.former), self]
+        attempts = [self.former, self.security]
         if kind_of(refusal) is FailureKind.CONNECT:
             # It may have been dropped for another reason, and work now.
             attempts.reverse()
-        for attempt in attempts:
+        for security in attempts:
             with suppress(*EXPECTED_ERRORS):
-                return await attempt(endpoint)
+                return await self._with(security, endpoint)
         raise refusal
 
     async def either(self, endpoint: HostPort) -> GuardedConnection:
