@@ -28,6 +28,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -153,14 +154,12 @@ class RequestQuotaEnforcer:
         Args:
             timeout_s: the deadline in seconds; the next start removes the remaining quotas.
         """
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s), self._lock:
                 # The others were found at the start. If one is there again, another sidecar set it.
                 self._removed -= self._wanted_at.keys()
                 if self.retained.enforced_request_percentages and not self._only_observes():
                     self._log_outcome(await self._compare({}), logging.WARNING)
-        except TimeoutError:
-            pass
         noted = self.retained.enforced_request_percentages.keys()
         left = noted - self._removed - (self.absent - self._requested)
         if left:
@@ -197,7 +196,9 @@ class RequestQuotaEnforcer:
         if self._requested:
             # Note the quota before setting it, so that a sidecar that is killed in between removes
             # it.
-            await self._persist()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_PERSIST_S):
+                    await self.persist()
         return await self._change_all(changes)
 
     def _changes(
@@ -300,13 +301,6 @@ class RequestQuotaEnforcer:
         self._removed &= noted.keys()
         if noted != self.retained.enforced_request_percentages:
             self.retained.set_enforced_request_percentages(noted)
-
-    async def _persist(self) -> None:
-        try:
-            async with asyncio.timeout(_PERSIST_S):
-                await self.persist()
-        except TimeoutError:
-            pass
 
     def _log_outcome(self, failure: Failure | None, level: int) -> None:
         before, self._logged = self._logged, None if failure is None else (failure.kind, level)
