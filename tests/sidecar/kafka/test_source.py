@@ -84,6 +84,10 @@ def times_asked(broker: FakeBroker, api_key: int) -> int:
     return sum(request.api_key == api_key for request in broker.requests)
 
 
+def asked_of_each(cluster: FakeCluster, api_key: int) -> list[int]:
+    return [times_asked(broker, api_key) for broker in cluster.brokers.values()]
+
+
 async def test_a_poll_sees_every_broker_and_volume(clock: Clock) -> None:
     """It asks for one list, then each broker once; times are the clock's."""
     async with FakeCluster().add(3, volumes=2) as cluster, source_of(cluster, clock) as source:
@@ -129,8 +133,7 @@ async def test_later_polls_use_the_same_connections(clock: Clock) -> None:
         for _ in range(3):
             await seen(source)
         assert [1, 1, 1] == [broker.connected for broker in cluster.brokers.values()]
-        asked = [times_asked(each, DESCRIBE_CLUSTER) for each in cluster.brokers.values()]
-        assert [3, 1, 1] == asked
+        assert [3, 1, 1] == asked_of_each(cluster, DESCRIBE_CLUSTER)
 
 
 async def test_fenced_brokers_are_listed_and_not_asked(clock: Clock) -> None:
@@ -420,20 +423,15 @@ async def test_some_brokers_asked_alone(clock: Clock) -> None:
     """
     async with FakeCluster().add(3) as cluster, source_of(cluster, clock) as source:
         assert {1: None} == kinds(await seen(source, [1]))
-        assert [0, 1, 0] == [
-            times_asked(each, DESCRIBE_LOG_DIRS) for each in cluster.brokers.values()
-        ]
+        assert [0, 1, 0] == asked_of_each(cluster, DESCRIBE_LOG_DIRS)
         await seen(source)
         await seen(source, [1])
-        asked = [times_asked(each, DESCRIBE_CLUSTER) for each in cluster.brokers.values()]
-        assert [2, 1, 1] == asked
+        assert [2, 1, 1] == asked_of_each(cluster, DESCRIBE_CLUSTER)
         observation = await seen(source, [1, 7])
         assert observation.membership is None
         assert {1: None, 7: FailureKind.CONNECT} == kinds(observation)
-        asked = [times_asked(each, DESCRIBE_LOG_DIRS) for each in cluster.brokers.values()]
-        assert [1, 4, 1] == asked
-        asked = [times_asked(each, DESCRIBE_CLUSTER) for each in cluster.brokers.values()]
-        assert [3, 1, 2] == asked
+        assert [1, 4, 1] == asked_of_each(cluster, DESCRIBE_LOG_DIRS)
+        assert [3, 1, 2] == asked_of_each(cluster, DESCRIBE_CLUSTER)
 
 
 async def test_a_list_without_the_own_broker_is_compared_with_another(clock: Clock) -> None:
@@ -469,8 +467,7 @@ async def test_a_list_serves_partial_polls_for_a_minute(clock: Clock) -> None:
     async with FakeCluster().add(2) as cluster, source_of(cluster, clock) as source:
 
         def lists() -> int:
-            asked = [times_asked(each, DESCRIBE_CLUSTER) for each in cluster.brokers.values()]
-            return sum(asked) - 1
+            return sum(asked_of_each(cluster, DESCRIBE_CLUSTER)) - 1
 
         for _ in range(60):
             await seen(source, [1])
@@ -736,9 +733,9 @@ async def test_a_zone_with_old_lists_is_not_believed(
         await memberships(source, 3)
         await cluster.brokers[5].stop()
         cluster.fence(*cut_off, 5)
-        before = [times_asked(each, DESCRIBE_CLUSTER) for each in cluster.brokers.values()]
+        before = asked_of_each(cluster, DESCRIBE_CLUSTER)
         polls = await memberships(source, 14)
-        after = [times_asked(each, DESCRIBE_CLUSTER) for each in cluster.brokers.values()]
+        after = asked_of_each(cluster, DESCRIBE_CLUSTER)
     lists = [after[key] - before[key] for key in range(8)]
     assert all(2 <= lists[key] <= 8 for key in {0, 1, 2, 3, 4, 6, 7} - {*cut_off})
     # One list more in each poll, at most.
@@ -761,8 +758,7 @@ async def polled_alone(
             for broker in cluster.brokers.values():
                 broker.requests.clear()
             polls.append(kinds(await seen(source, [broker_id]))[broker_id])
-            asked = [times_asked(each, DESCRIBE_CLUSTER) for each in cluster.brokers.values()]
-            lists = max(lists, sum(asked))
+            lists = max(lists, sum(asked_of_each(cluster, DESCRIBE_CLUSTER)))
         return polls, lists
 
 
@@ -839,8 +835,7 @@ async def test_one_list_is_enough_while_all_brokers_answer(clock: Clock) -> None
 
         def lists() -> int:
             # Brokers 1 and 2 are asked once which cluster they belong to.
-            asked = [times_asked(each, DESCRIBE_CLUSTER) for each in cluster.brokers.values()]
-            return sum(asked) - 2
+            return sum(asked_of_each(cluster, DESCRIBE_CLUSTER)) - 2
 
         await seen(source)
         await seen(source)
@@ -983,8 +978,7 @@ async def test_two_names_of_one_address_are_noticed(
 
 async def test_the_own_cluster_is_found_behind_addresses_of_two(clock: Clock) -> None:
     """Another cluster answers first; the remembered one is looked for at the other addresses."""
-    one, other = FakeCluster().add(1), FakeCluster().add(1)
-    other.cluster_id = "other-cluster"
+    one, other = FakeCluster().add(1), FakeCluster(cluster_id="other-cluster").add(1)
     async with one, other:
         addresses = admin(bootstrap(other), bootstrap(one))
         async with KafkaVolumeSource(
@@ -1010,8 +1004,7 @@ async def test_the_own_cluster_is_found_behind_addresses_of_two(clock: Clock) ->
 @pytest.mark.parametrize("own_first", [True, False])
 async def test_at_the_first_contact_two_clusters_are_none(clock: Clock, own_first: bool) -> None:
     """Nothing says which one is meant; with the other one's volumes a full disk is released."""
-    one, other = FakeCluster().add(1), FakeCluster().add(1)
-    other.cluster_id = "other-cluster"
+    one, other = FakeCluster().add(1), FakeCluster(cluster_id="other-cluster").add(1)
     async with one, other:
         first, second = (one, other) if own_first else (other, one)
         async with source_of(first, clock, bootstrap(second)) as source:
@@ -1049,8 +1042,7 @@ async def passed_on(address: FakeBroker, to: FakeBroker) -> None:
 
 async def test_an_address_that_passed_to_another_cluster_is_not_sight(clock: Clock) -> None:
     """Each new connection is asked once, before the log dirs; a poll without a list asks too."""
-    one, other = FakeCluster().add(2), FakeCluster().add(2)
-    other.cluster_id = "other-cluster"
+    one, other = FakeCluster().add(2), FakeCluster(cluster_id="other-cluster").add(2)
     async with one, source_of(one, clock) as source:
         assert {0: None, 1: None} == kinds(await seen(source))
         stranger = other.brokers[1]
@@ -1070,8 +1062,7 @@ async def test_an_address_that_passed_to_another_cluster_is_not_sight(clock: Clo
 
 async def test_the_first_poll_compares_with_its_own_list(clock: Clock) -> None:
     """Nothing is remembered yet, and the list names the cluster that is meant."""
-    one, other = FakeCluster().add(2), FakeCluster().add(2)
-    other.cluster_id = "other-cluster"
+    one, other = FakeCluster().add(2), FakeCluster(cluster_id="other-cluster").add(2)
     async with one:
         await passed_on(one.brokers[1], other.brokers[1])
         async with source_of(one, clock) as source:
@@ -1082,8 +1073,7 @@ async def test_the_first_poll_compares_with_its_own_list(clock: Clock) -> None:
 
 async def test_a_broker_without_a_cluster_id_is_sight(clock: Clock) -> None:
     """It is no sign of another cluster, and it is not asked again."""
-    one, other = FakeCluster().add(2), FakeCluster().add(2)
-    other.cluster_id = ""
+    one, other = FakeCluster().add(2), FakeCluster(cluster_id="").add(2)
     async with one, source_of(one, clock) as source:
         await passed_on(one.brokers[1], other.brokers[1])
         for _ in range(2):
@@ -1115,8 +1105,7 @@ async def test_a_broker_that_refuses_to_name_its_cluster_is_not_sight(clock: Clo
 async def test_a_late_answer_is_of_the_cluster_that_was_asked(clock: Clock) -> None:
     """Broker 1 answers late; then all addresses are another cluster's, whose broker 1 is silent."""
     known = "fake-cluster"
-    one, other = FakeCluster().add(2), FakeCluster().add(2)
-    other.cluster_id = "other-cluster"
+    one, other = FakeCluster().add(2), FakeCluster(cluster_id="other-cluster").add(2)
     async with (
         one,
         KafkaVolumeSource(admin(bootstrap(one)), clock=clock, cluster_id=lambda: known) as source,
