@@ -12,7 +12,6 @@ from kio.schema.errors import ErrorCode
 
 from sidecar.kafka.cluster_messages import DESCRIBE_LOG_DIRS_KEY
 from sidecar.kafka.config_messages import DESCRIBE_CONFIGS_KEY
-from sidecar.kafka.partition_leaders import OFFSETS_TOPIC
 from sidecar.kafka.producer_messages import METADATA_KEY
 from sidecar.kafka.relief_messages import (
     DELETE_RECORDS_KEY,
@@ -121,9 +120,17 @@ class FakeTopics(ABC):
             )
             for each in self.brokers(broker)
         ]
-        topics = [_topic(name, known.get(name), self.rights) for name in names]
-        fields = {"brokers": brokers, "cluster_id": cluster.cluster_id, "controller_id": 0}
-        return kio_answer(METADATA_KEY, 12, **fields, topics=topics)
+        unknown = ErrorCode.unknown_topic_or_partition
+        topics = [
+            metadata_topic(
+                name,
+                known.get(name, ()),
+                error=OK if name in known else unknown,
+                rights=self.rights,
+            )
+            for name in names
+        ]
+        return metadata_answer(*topics, brokers=brokers, cluster_id=cluster.cluster_id)
 
     def _offsets(self, broker: FakeBroker, request: FakeRequest) -> bytes:
         found: dict[Partition, dict[str, Any]] = {}
@@ -208,12 +215,28 @@ def _by_topic(rows: Mapping[Partition, dict[str, Any]]) -> list[dict[str, Any]]:
     return [_row("name partitions", *each) for each in topics.items()]
 
 
-def _topic(name: str, partitions: Sequence[FakePartition] | None, rights: int) -> dict[str, Any]:
+def metadata_topic(
+    name: str | None,
+    partitions: Sequence[FakePartition] = (),
+    *,
+    error: ErrorCode = OK,
+    topic_id: uuid.UUID = TOPIC_ID,
+    rights: int = 0,
+) -> dict[str, Any]:
+    """A topic in ``metadata_answer``."""
     names = "partition_index error_code leader_id leader_epoch replica_nodes isr_nodes"
     listed = [
         {**_row(names, index, OK, *each, each.replicas), "offline_replicas": ()}
-        for index, each in enumerate(partitions or ())
+        for index, each in enumerate(partitions)
     ]
-    code = ErrorCode.unknown_topic_or_partition if partitions is None else OK
+    is_internal = name is not None and name.startswith("__")
     names = "error_code name topic_id is_internal partitions topic_authorized_operations"
-    return _row(names, code, name, TOPIC_ID, name == OFFSETS_TOPIC, listed, rights)
+    return _row(names, error, name, topic_id, is_internal, listed, rights)
+
+
+def metadata_answer(
+    *topics: dict[str, Any], brokers: Sequence[dict[str, Any]] = (), cluster_id: str = "any"
+) -> bytes:
+    """An answer to Metadata."""
+    fields = {"brokers": list(brokers), "cluster_id": cluster_id, "controller_id": 0}
+    return kio_answer(METADATA_KEY, 12, **fields, topics=list(topics))

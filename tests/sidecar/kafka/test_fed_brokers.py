@@ -1,6 +1,5 @@
 """Which brokers a broker feeds: by what lies on it, who leads that, and where its replicas are."""
 
-import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,10 +13,10 @@ from kio.static.constants import EntityType
 from sidecar.kafka.fed_brokers import _Response, fed_brokers
 from sidecar.kafka.producer_messages import METADATA_KEY
 from sidecar.volumes import Failure, FailureKind
-from tests.sidecar.kafka.kio_codec import kio_answer
 from tests.sidecar.kafka.servers import PATIENCE_S, admin, bootstrap, failed
 from tests.support.examples import DEAR
 from tests.support.fake_broker import FakeBroker, FakeCluster, FakeLogDir, FakeRequest, encode
+from tests.support.fake_topics import OK, FakePartition, metadata_answer, metadata_topic
 from tests.support.virtual_time import VIRTUAL_TIME
 
 METADATA: Any = load_payload_module(METADATA_KEY, 12, EntityType.response)
@@ -44,38 +43,19 @@ def leading(
         names = [each.name for each in request.decoded.topics]
         assert not request.decoded.allow_auto_topic_creation
         asked.append(names)
-        described = [
-            _topic(name, topics[name], (errors or {}).get(name, ErrorCode.none)) for name in names
-        ]
-        fields = {"brokers": [], "cluster_id": "any", "controller_id": 0, "topics": described}
-        return kio_answer(METADATA_KEY, 12, **fields)
+        described = (
+            metadata_topic(
+                name,
+                [FakePartition(leader, 3, tuple(replicas)) for leader, replicas in topics[name]],
+                error=(errors or {}).get(name, OK),
+            )
+            for name in names
+        )
+        return metadata_answer(*described)
 
     cluster = FakeCluster().add(4, volumes=1).answer(METADATA_KEY, 12, answer)
     cluster.brokers[1].has(FakeLogDir("/a", topics=tuple(topics)))
     return cluster, asked
-
-
-def _topic(name: str, partitions: Partitions, error: ErrorCode) -> dict[str, object]:
-    described = [
-        {
-            "error_code": ErrorCode.none,
-            "partition_index": index,
-            "leader_id": leader,
-            "leader_epoch": 3,
-            "replica_nodes": tuple(replicas),
-            "isr_nodes": (leader,),
-            "offline_replicas": (),
-        }
-        for index, (leader, replicas) in enumerate(partitions)
-    ]
-    return {
-        "error_code": error,
-        "name": name,
-        "topic_id": uuid.uuid4(),
-        "is_internal": name.startswith("__"),
-        "partitions": described,
-        "topic_authorized_operations": 0,
-    }
 
 
 async def test_replicas_of_what_it_leads() -> None:

@@ -14,6 +14,7 @@ from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.kafka.kio_codec import kio_answer
 from tests.sidecar.kafka.servers import PATIENCE_S, admin, bootstrap
 from tests.support.fake_broker import FakeCluster, FakeLogDir
+from tests.support.fake_topics import FakePartition, metadata_answer, metadata_topic
 from tests.support.virtual_time import VIRTUAL_TIME
 
 pytestmark = [VIRTUAL_TIME, pytest.mark.usefixtures("nothing_left_open")]
@@ -33,25 +34,10 @@ def answering(
     def metadata(_: object, request: Any) -> bytes:
         asked.append([topic.name for topic in request.decoded.topics])
         assert not request.decoded.allow_auto_topic_creation
-        partition = {
-            "error_code": ErrorCode.none,
-            "partition_index": 0,
-            "leader_id": 2,
-            "leader_epoch": 3,
-            "replica_nodes": (2, 0, 1),
-            "isr_nodes": (2, 0),
-            "offline_replicas": (),
-        }
-        topic = {
-            "error_code": hidden,
-            "name": "orders",
-            "topic_id": TOPIC_ID,
-            "is_internal": False,
-            "partitions": [partition],
-            "topic_authorized_operations": 0,
-        }
-        fields = {"brokers": [], "cluster_id": "any", "controller_id": 0, "topics": [topic]}
-        return kio_answer(METADATA_KEY, 12, **fields)
+        partitions = [FakePartition(2, 3, (2, 0, 1))]
+        return metadata_answer(
+            metadata_topic("orders", partitions, error=hidden, topic_id=TOPIC_ID)
+        )
 
     def reassignments(_: object, request: Any) -> bytes:
         asked.append(request.decoded.topics)

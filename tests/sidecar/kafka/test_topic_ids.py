@@ -8,9 +8,9 @@ from kio.schema.errors import ErrorCode
 
 from sidecar.kafka.producer_messages import METADATA_KEY
 from sidecar.kafka.topic_ids import names_of
-from tests.sidecar.kafka.kio_codec import kio_answer
 from tests.sidecar.kafka.servers import PATIENCE_S, admin, bootstrap
 from tests.support.fake_broker import FakeCluster
+from tests.support.fake_topics import metadata_answer, metadata_topic
 from tests.support.virtual_time import VIRTUAL_TIME
 
 pytestmark = [VIRTUAL_TIME, pytest.mark.usefixtures("nothing_left_open")]
@@ -31,19 +31,12 @@ async def test_each_id_has_its_topics_name() -> None:
 
     def metadata(_: object, request: Any) -> bytes:
         asked.extend(request.decoded.topics)
-        topics: list[dict[str, object]] = [
-            {
-                "error_code": error,
-                "name": name,
-                "topic_id": uuid.UUID(bytes=bytes([4 * (index + 1)]) + bytes(15)),
-                "is_internal": False,
-                "partitions": [],
-                "topic_authorized_operations": 0,
-            }
-            for index, (error, name) in enumerate(ANSWERS)
-        ]
-        fields = {"brokers": [], "cluster_id": "any", "controller_id": 0, "topics": topics}
-        return kio_answer(METADATA_KEY, 12, **fields)
+        ids = (uuid.UUID(bytes=bytes([first]) + bytes(15)) for first in (4, 8, 12, 16))
+        topics = (
+            metadata_topic(name, error=error, topic_id=topic_id)
+            for topic_id, (error, name) in zip(ids, ANSWERS, strict=True)
+        )
+        return metadata_answer(*topics)
 
     async with FakeCluster().add(2, volumes=1).answer(METADATA_KEY, 12, metadata) as cluster:
         nonsense = ["", "orders", "ä", "A" * 22, "B" * 40]
