@@ -230,13 +230,12 @@ def _broker(reading: Reading, observed_at: float) -> SeenBroker:
     return SeenBroker(
         reading.broker_id,
         _ms(observed_at - reading.read_at),
-        [_volume(each) for each in reading.volumes],
+        [
+            SeenVolume(each.log_dir, each.total_bytes, each.available_bytes)
+            for each in reading.volumes
+        ],
         [(each.log_dir, each.reason, each.is_written) for each in reading.offline],
     )
-
-
-def _volume(volume: Volume) -> SeenVolume:
-    return SeenVolume(volume.log_dir, volume.total_bytes, volume.available_bytes)
 
 
 def _ms(seconds: float) -> int:
