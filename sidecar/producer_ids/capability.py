@@ -94,7 +94,6 @@ class ProducerIdCapability(Capability):
         self._parts = IdParts(
             self._watch,
             self._allocated,
-            services.request_log,
             self._peers,
             is_enabled=is_enabled,
             active=self._active,
@@ -126,15 +125,7 @@ class ProducerIdCapability(Capability):
 
     def add_routes(self, app: FastAPI) -> None:
         """The routes for ids and quotas, and for the ids that other sidecars read."""
-        services = self._services
-        add_producer_ids(
-            app,
-            services.board,
-            wall=services.wall,
-            persist=services.persist,
-            parts=self._parts,
-            tokens=services.tokens,
-        )
+        add_producer_ids(app, self._services, self._parts)
 
     def metrics(self) -> Iterator[Metric]:
         """The metrics of users, ids and other sidecars."""

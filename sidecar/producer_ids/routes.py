@@ -4,7 +4,7 @@ Example: ``PUT /v1/quotas/producer-ids/users/alice`` with ``{"producer_ids_rate"
 50 new ids per window until a ``DELETE``. It overrides the file.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sidecar.api.answers import NO_STORE, Wall, answer, answer_listing, rounded, timestamp
+from sidecar.api.answers import NO_STORE, answer, answer_listing, rounded, timestamp
 from sidecar.api.change_routes import needs_token
 from sidecar.api.changes import Changes, documented_body, json_body
 from sidecar.api.documents import NO_PRINCIPAL
@@ -24,8 +24,8 @@ from sidecar.api.long_poll import wait_for_any
 from sidecar.api.preferences import preferred_wait_s
 from sidecar.api.problems import documented
 from sidecar.control.board import Board
+from sidecar.control.capability import Services
 from sidecar.control.persistence import Persistence
-from sidecar.control.tokens import Tokens
 from sidecar.kafka.active_producers import ScanResult
 from sidecar.peers.exchange import AllocatedIdLog, Peers
 from sidecar.producer_ids.active_watch import ActiveIdWatch
@@ -83,7 +83,6 @@ class IdParts:
     Attributes:
         watch: counts ids.
         allocated: the ids of the broker beside this sidecar, for other sidecars.
-        log: the request log that contains them; None if no log is read.
         peers: the other sidecars; None if there are none.
         is_enabled: whether a user can be throttled; False if the check interval is PT0S.
         active: counts ids when they write; None if ids count when they are allocated.
@@ -93,7 +92,6 @@ class IdParts:
 
     watch: ProducerIdWatch
     allocated: AllocatedIdLog
-    log: LogReader | None
     peers: Peers | None
     is_enabled: bool
     active: ActiveIdWatch | None = None
@@ -101,30 +99,14 @@ class IdParts:
     user_header: str | None = None
 
 
-def add_producer_ids(
-    app: FastAPI,
-    board: Board,
-    *,
-    wall: Wall,
-    persist: Callable[[], Awaitable[Persistence]],
-    parts: IdParts,
-    tokens: Tokens,
-) -> None:
-    """Add the routes.
-
-    Args:
-        app: the application.
-        board: the board to read and to change.
-        wall: converts steady seconds to epoch seconds.
-        persist: writes the state now; returns whether it is on disk.
-        parts: the sources of the answers.
-        tokens: the bearer tokens for changes.
-    """
-    quotas = _Quotas(parts, Changes(board, wall, persist, parts.user_header))
-    guarded: dict[str, Any] = {"dependencies": [needs_token(tokens)]}
+def add_producer_ids(app: FastAPI, services: Services, parts: IdParts) -> None:
+    """Add the routes, which answer from ``parts``."""
+    changes = Changes(services.board, services.wall, services.persist, parts.user_header)
+    quotas = _Quotas(parts, changes)
+    guarded: dict[str, Any] = {"dependencies": [needs_token(services.tokens)]}
     body = documented_body(QuotaForm.model_json_schema())
-    _add_reading(app, _Users(board, wall, parts), quotas)
-    _add_allocated(app, board, parts.allocated)
+    _add_reading(app, _Users(services, parts), quotas)
+    _add_allocated(app, services.board, parts.allocated)
 
     @app.put(
         "/v1/quotas/producer-ids/default",
@@ -229,14 +211,13 @@ def _add_allocated(app: FastAPI, board: Board, log: AllocatedIdLog) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Users:
-    board: Board
-    wall: Wall
+    services: Services
     parts: IdParts
 
     def before(self) -> dict[str, object]:
         """Return everything except the users."""
-        watch, log, peers = self.parts.watch, self.parts.log, self.parts.peers
-        active = self.parts.active
+        watch, peers, active = self.parts.watch, self.parts.peers, self.parts.active
+        log = self.services.request_log
         settings, dropped = watch.settings, watch.dropped
         return {
             "window_num": settings.window_num,
@@ -255,14 +236,15 @@ class _Users:
     def documents(self) -> Iterator[UserIdsDocument]:
         """Return every user that is known or throttled."""
         known = {status.user: status for status in self.parts.watch.statuses()}
-        throttles = user_throttles_of(self.board)
+        throttles = user_throttles_of(self.services.board)
         for user in sorted({*known, *throttles}):
             yield self._document(user, known.get(user), throttles.get(user))
 
     def _document(
         self, user: str, status: ProducerIdStatus | None, throttle: UserThrottle | None
     ) -> UserIdsDocument:
-        in_force = self.board.snapshot.decision.user_throttles.get(user)
+        board, wall = self.services.board, self.services.wall
+        in_force = board.snapshot.decision.user_throttles.get(user)
         limit = self.parts.watch.quota_of(user).quota.producer_ids_rate
         return UserIdsDocument(
             user=user,
@@ -270,12 +252,10 @@ class _Users:
             producer_ids_rate=limit,
             tokens=None if status is None else rounded(status.tokens, 3),
             throttle_time_ms=(
-                0
-                if throttle is None
-                else max(0, round((throttle.ends_at - self.board.now()) * 1000))
+                0 if throttle is None else max(0, round((throttle.ends_at - board.now()) * 1000))
             ),
-            throttled_since=timestamp(self.wall, throttle.since if throttle else None),
-            throttled_until=timestamp(self.wall, throttle.ends_at if throttle else None),
+            throttled_since=timestamp(wall, throttle.since if throttle else None),
+            throttled_until=timestamp(wall, throttle.ends_at if throttle else None),
             reason=throttle.reason if throttle else None,
             throttled_by=in_force.enforcer if in_force else None,
         )

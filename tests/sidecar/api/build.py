@@ -121,14 +121,16 @@ class FakeSidecar:
             watch,
             AllocatedIdLog(self.board.start_id),
             None,
-            None,
             factors is not None,
             user_header=user_header,
         )
         self.failures = CapabilityFailures(["producer_ids"])
         self.contents = VolumeContents(ask, self.clock) if ask is not None else None
+        self._services = Services(
+            self.board, self.wall, self.tokens, self._persist, None, self.failures
+        )
         self.app: FastAPI = build_app(
-            Services(self.board, self.wall, self.tokens, self._persist, None, self.failures),
+            self._services,
             Polling(factors is not None, stuck_after_s, reaction_s=79.0),
             capabilities=[
                 *self._routed(admit),
@@ -151,18 +153,8 @@ class FakeSidecar:
         self.tokens.replace(token, ends_former=True)
 
     def _routed(self, admit: Admit | None) -> Iterator[Capability]:
-        def add_ids(app: FastAPI) -> None:
-            add_producer_ids(
-                app,
-                self.board,
-                wall=self.wall,
-                persist=self._persist,
-                parts=self.ids,
-                tokens=self.tokens,
-            )
-
-        yield Routed("producer_ids", add_ids)
-        yield Routed("request_time", lambda app: add_usage(app, self.ids.log))
+        yield Routed("producer_ids", lambda app: add_producer_ids(app, self._services, self.ids))
+        yield Routed("request_time", lambda app: add_usage(app, None))
         yield Routed("mutations", lambda app: add_admissions(app, admit))
         untold = BrokerWriters(None, None, False, [])
         yield Routed("client_quotas", lambda app: add_writers(app, lambda: untold))
