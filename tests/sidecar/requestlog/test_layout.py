@@ -21,6 +21,7 @@ _THREAD: Final = "data-plane-kafka-network-thread-3-ListenerName(CLIENTS-9094)-S
 _WHOLE: Final = line(3, client_id='] (x) {} DEBUG Completed request:{"a":1}')
 _JSON: Final = _WHOLE.partition(b"Completed request:")[2].rpartition(b" ")[0].decode()
 _TIME: Final = datetime(2026, 11, 20, 10, 0, 0, 123_000)  # noqa: DTZ001  as the log has it
+_WHOLE_SECOND: Final = _TIME.replace(microsecond=0)
 _MESSAGE: Final = f"Completed request:{_JSON}"
 
 
@@ -88,6 +89,7 @@ def test_every_public_layout_is_tried() -> None:
         (f"[DEBUG] [2026-11-20 10:00:00,123] [kafka.request.logger] {_MESSAGE}", _TIME),
         (f"2026-11-20 10:00:00,123 DEBUG (kafka.request.logger) {_MESSAGE}", _TIME),
         (f"2026-11-20 10:00:00,123 DEBUG k.r.logger - {_MESSAGE}", _TIME),
+        (f"2026-11-20 10:00:00 DEBUG [{_THREAD}] logger:264 - {_MESSAGE}", _WHOLE_SECOND),
         (f"2026-11-20 10:00:00,123 DEBUG {_MESSAGE} (kafka.request.logger) {{}}", _TIME),
         (f"2026-11-20 10:00:00,123 DEBUG {_MESSAGE} {{traceId=7}} [{_THREAD}]", _TIME),
         (f"2026-11-20 10:00:00,123 DEBUG {_MESSAGE} (RequestChannel.scala:317)", _TIME),

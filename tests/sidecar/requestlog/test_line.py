@@ -98,27 +98,6 @@ def test_unknown_fields_are_skipped() -> None:
     assert "alice" == newer.user
 
 
-@pytest.mark.parametrize(
-    "start",
-    [
-        b"[2026-11-20 10:00:00,123] INFO ",
-        b"2026-11-20T10:00:00.123 DEBUG ",
-        b"2026-11-20 10:00:00 DEBUG [data-plane-kafka-request-handler-3] ",
-    ],
-)
-def test_other_starts(start: bytes) -> None:
-    """Deprecated versions are logged at INFO, and other patterns have no brackets or a thread."""
-    assert "alice" == read(_PRODUCE.replace(b"[2026-11-20 10:00:00,123] DEBUG ", start)).user
-
-
-def test_strimzi_names_the_logger_at_the_start() -> None:
-    """Strimzi's pattern has the logger's last part and a line number, and nothing at the end."""
-    start = b"2026-11-20 10:00:00 DEBUG [data-plane-kafka-request-handler-3] logger:264 - "
-    text = _PRODUCE.replace(b"[2026-11-20 10:00:00,123] DEBUG ", start)
-    found = read(text.removesuffix(b" (kafka.request.logger)"))
-    assert ("alice", datetime.fromisoformat("2026-11-20 10:00")) == (found.user, found.time)
-
-
 _START_AT = len("[2026-11-20 10:00:00,123] DEBUG ")
 
 
