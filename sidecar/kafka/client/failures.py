@@ -87,8 +87,11 @@ def to_failure(error: BaseException, address: str, doing: str, names: Names) -> 
     # aiokafka fails calls in flight with an error of its own, whose cause is the reason.
     if isinstance(error, KafkaError) and isinstance(error.__cause__, EXPECTED_ERRORS):
         error = error.__cause__
-    kind, text = _classify(error, doing, names)
-    return Failure(kind, one_line(f"{address}: {text}"))
+    for rule in _RULES:
+        if isinstance(error, rule.errors):
+            text = rule.text(error, doing, names)
+            return Failure(rule.kind, one_line(f"{address}: {text}"))
+    raise TypeError(f"not an expected error: {error!r}")
 
 
 def kind_of(error: BaseException) -> FailureKind:
@@ -283,10 +286,3 @@ _RULES = (
     ),
     _Rule((OSError, KafkaError), FailureKind.CONNECT, _system),
 )
-
-
-def _classify(error: BaseException, doing: str, names: Names) -> tuple[FailureKind, str]:
-    for rule in _RULES:
-        if isinstance(error, rule.errors):
-            return rule.kind, rule.text(error, doing, names)
-    raise TypeError(f"not an expected error: {error!r}")
