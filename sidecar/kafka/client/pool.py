@@ -282,13 +282,11 @@ class Pool:
             self.bootstrap = admin.bootstrap_servers
             self.dial = dial
             self.principal = _principal(admin)
-            for link in self._brokers.values():
+            for link in self._links:
                 link.redial_with(dial, keep=not redial)
-            for link in self._bootstrap_links.values():
-                link.redial_with(dial, keep=not redial)
-                if redial:
-                    link.close()
             if redial:
+                for link in self._bootstrap_links.values():
+                    link.close()
                 self._bootstrap_links = {}
 
         return apply
