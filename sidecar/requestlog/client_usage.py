@@ -91,9 +91,6 @@ class Usage:
         evicted: the sums of clients that were removed to make room.
         rejected: the number of lines that could not be read, by kind.
         unread: requests about topics whose line could be read, but not the topics in it.
-
-    Raises:
-        ValueError: one of the three bounds is not positive.
     """
 
     most_clients: int = 10_000
@@ -110,8 +107,6 @@ class Usage:
     _sizes: TopicSizes = field(init=False)
 
     def __post_init__(self) -> None:
-        if min(self.most_clients, self.most_topics, self.longest_name) <= 0:
-            raise ValueError("most_clients, most_topics and longest_name must be positive")
         self._sizes = TopicSizes(self.most_topics, self.longest_name)
 
     def clients(self) -> Mapping[Client, ClientUsage]:

@@ -18,9 +18,6 @@ class TailSettings:
             until it is closed.
         most_behind: the most unread bytes, > 0; older ones beyond that are dropped.
         idle_s: seconds until the next read if there is nothing new, > 0.
-
-    Raises:
-        ValueError: one of them is not positive.
     """
 
     read_bytes: int = 1 << 18
@@ -28,11 +25,6 @@ class TailSettings:
     most_files: int = 4
     most_behind: int = 1 << 28
     idle_s: float = 0.25
-
-    def __post_init__(self) -> None:
-        numbers = (self.read_bytes, self.longest_line, self.most_files, self.most_behind)
-        if min(*numbers, self.idle_s) <= 0:
-            raise ValueError("every setting of a tail must be positive")
 
 
 @dataclass(slots=True)

@@ -170,13 +170,6 @@ def test_the_sums_returned_do_not_change() -> None:
     assert 1 == before["alice", "etl"].requests
 
 
-@pytest.mark.parametrize("name", ["most_clients", "most_topics", "longest_name"])
-def test_settings_are_positive(name: str) -> None:
-    """A fold that can remember nothing is refused."""
-    with pytest.raises(ValueError, match="positive"):
-        Usage(**{name: 0})
-
-
 def _learn(usage: Usage, sizes: dict[str, int]) -> None:
     """Topics that another user created."""
     for topic, partitions in sizes.items():

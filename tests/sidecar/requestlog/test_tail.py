@@ -358,13 +358,6 @@ def test_nothing_is_lost_or_doubled(done: list[str | bytes]) -> None:
     assert (0, 0) == (tail.counts.dropped_bytes, tail.counts.dropped_files)
 
 
-@pytest.mark.parametrize("name", ["read_bytes", "longest_line", "most_files", "most_behind"])
-def test_settings_are_positive(name: str) -> None:
-    """A tail that can read nothing is refused."""
-    with pytest.raises(ValueError, match="positive"):
-        TailSettings(**{name: 0})
-
-
 @pytest.mark.looptime
 async def test_following_waits_only_when_there_is_nothing(path: Path) -> None:
     """Reads follow each other while there is more, and come 250 ms apart when there is not."""
