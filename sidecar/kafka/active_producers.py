@@ -91,9 +91,6 @@ class ActiveProducers:
         self._pieces: dict[int, int] = {}
         self._too_long: set[Partition] = set()
 
-    def __repr__(self) -> str:
-        return f"ActiveProducers({self._pool})"
-
     @property
     def partitions(self) -> Mapping[int, list[Partition]]:
         """Leader's broker id -> the partitions that are scanned there."""

@@ -51,9 +51,6 @@ class Leaders:
         self._refreshed_at = 0.0
         self._valid_for_s = LEADERS_S
 
-    def __repr__(self) -> str:
-        return f"Leaders({sum(map(len, self.partitions.values()))} partitions)"
-
     def doubt(self) -> None:
         """Makes the next ``refresh`` come sooner, because a leader may have changed."""
         self._valid_for_s = DOUBTED_S

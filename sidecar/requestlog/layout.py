@@ -127,11 +127,6 @@ class Layout:
         in_whole_seconds: whether the times have no fraction of a second; None before the first one.
     """
 
-    __slots__ = (
-        *("_heads", "_known", "_last", "_pattern", "_pieces", "_recent", "_tails"),
-        "in_whole_seconds",
-    )
-
     def __init__(self, pattern: str | None = None, longest_line: int = 1 << 26) -> None:
         """Nothing is known of the log yet, except perhaps its pattern.
 

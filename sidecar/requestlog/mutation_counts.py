@@ -72,16 +72,11 @@ def _partitions(api_key: int, change: TopicChange, size: int | None) -> int | No
 class TopicSizes:
     """How many partitions topics have, as far as the log contains it."""
 
-    __slots__ = ("_longest_name", "_most", "_sizes")
-
     def __init__(self, most_topics: int = 20_000, longest_name: int = 256) -> None:
         """Starts without any size; both numbers are > 0."""
         self._most = most_topics
         self._longest_name = longest_name
         self._sizes: dict[str, int] = {}
-
-    def __repr__(self) -> str:
-        return f"TopicSizes({len(self._sizes)} topics)"
 
     def mutations(self, line: Line) -> tuple[Mutations, ...] | None:
         """The mutations that a line's request was charged with or refused, in its order.

@@ -28,8 +28,6 @@ def is_of_container(line: bytes) -> bool:
 class Pieces:
     """The lines that were begun in one log."""
 
-    __slots__ = ("_begun", "_longest")
-
     def __init__(self, longest: int = 1 << 26) -> None:
         """No line was begun.
 

@@ -58,17 +58,6 @@ class Tail:
         from_start: whether a file that already exists is read from its beginning.
     """
 
-    __slots__ = (
-        "_closed",
-        "_counts",
-        "_files",
-        "_from_start",
-        "_lock",
-        "_path",
-        "_settings",
-        "_splitter",
-    )
-
     def __init__(
         self, path: Path, settings: TailSettings | None = None, *, from_start: bool = False
     ) -> None:
@@ -80,9 +69,6 @@ class Tail:
         self._counts = TailCounts()
         self._lock = threading.Lock()
         self._closed = False
-
-    def __repr__(self) -> str:
-        return f"Tail({str(self._path)!r}, {len(self._files)} open)"
 
     @property
     def counts(self) -> TailCounts:

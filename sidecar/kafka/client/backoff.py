@@ -24,9 +24,6 @@ class Backoff:
         self._pause_s = 0.0
         self._until = 0.0
 
-    def __repr__(self) -> str:
-        return f"Backoff(pause_s={self._pause_s}, failure={self._failure})"
-
     def failed(self, failure: Failure, now: float, longest_s: float = LONGEST_PAUSE_S) -> None:
         """Counts a failure at ``now``, steady seconds; the pause is at most ``longest_s``."""
         self._failure = failure
