@@ -91,8 +91,8 @@ def run() -> list[Row]:
             for text in lines:
                 parsed = parse(text)
                 usage.record(parsed)
-                if isinstance(parsed, Line) and (made := producer_id(parsed)) is not None:
-                    allocated[made.user] += 1
+                if isinstance(parsed, Line) and producer_id(parsed) is not None:
+                    allocated[parsed.user] += 1
 
         gc.collect()
         before = _resident_bytes()

@@ -174,9 +174,9 @@ class ProducerIdCapability(Capability):
         allocated = producer_id(line)
         if allocated is None:
             return
-        self._allocated.add(allocated.user, allocated.producer_id)
+        self._allocated.add(line.user, allocated)
         count = self._watch.seen if self._active is None else self._active.allocated
-        count(allocated.user, allocated.producer_id)
+        count(line.user, allocated)
 
     def _active_watch(self, settings: Settings) -> ActiveIdWatch | None:
         if self._producers is None:

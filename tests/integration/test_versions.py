@@ -340,9 +340,9 @@ class TestKafka:
             for name, config in producers.items():
                 await asyncio.to_thread(produce, node.bootstrap, name, config)
         made = {
-            line.client_id: event.producer_id
+            line.client_id: allocated
             for line in logs.all_lines
-            if (event := producer_id(line)) is not None
+            if (allocated := producer_id(line)) is not None
         }
         assert {"first", "second"} == set(made)
         assert 2 == len(set(made.values()))

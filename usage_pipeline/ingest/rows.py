@@ -184,8 +184,7 @@ def _details(line: Line) -> _Details:
             else _Details(mutations_known=False)
         )
     if isinstance(fields, InitProducerIdAnswer):
-        allocated = producer_id(line)
-        return _Details(producer_id=allocated.producer_id if allocated else None)
+        return _Details(producer_id=producer_id(line))
     return _quotas(fields) if isinstance(fields, QuotaChanges) else NO_DETAILS
 
 

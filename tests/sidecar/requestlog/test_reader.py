@@ -48,7 +48,7 @@ async def reading(path: Path) -> AsyncIterator[tuple[LogReader, list[tuple[str, 
     def note(line: Line) -> None:
         each = producer_id(line)
         if each is not None:
-            on_allocated.append((each.user, each.producer_id))
+            on_allocated.append((line.user, each))
 
     reader = LogReader(path)
     reader.subscribe(note, lambda: False)
