@@ -48,14 +48,12 @@ class ScanResult:
     Attributes:
         partitions: how many partitions were read.
         producers: how many producers they have. A producer of two partitions counts twice.
-        bytes: the size of the producers in the answers.
         failures: why the other partitions were not read.
         skipped: how many partitions were not scanned because there are too many.
     """
 
     partitions: int = 0
     producers: int = 0
-    bytes: int = 0
     failures: dict[Partition, Failure] = field(default_factory=dict)
     skipped: int = 0
 
@@ -174,7 +172,6 @@ class ActiveProducers:
                 if states:
                     # Let the API answer between two partitions.
                     await asyncio.sleep(0)
-        result.bytes += size
         result.failures |= dict.fromkeys(requested, _UNANSWERED)
         return size
 

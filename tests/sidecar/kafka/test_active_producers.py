@@ -69,7 +69,7 @@ async def test_every_leader_answers_for_its_own_partitions(clock: Clock) -> None
         result = succeeded(await source.scan(taken, PATIENCE_S))
     assert {A: [(7, 0, 5)], B: [], C: [(7, 0, 1), (8, 2, 0)]} == taken.states
     assert {(0, (A,)), (1, (B, C))} == {(broker, tuple(named)) for broker, named in fake.asked}
-    assert ScanResult(3, 3, 111, {}, 0) == result
+    assert ScanResult(3, 3, {}, 0) == result
 
 
 async def test_only_the_broker_beside_the_sidecar_is_asked(clock: Clock) -> None:

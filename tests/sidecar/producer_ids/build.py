@@ -47,7 +47,7 @@ class FakeSource:
         for partition, states in self.written.items():
             on_states(partition, states)
         producers = sum(map(len, self.written.values()))
-        return ScanResult(len(self.written), producers, 0, self.failures, self.skipped)
+        return ScanResult(len(self.written), producers, self.failures, self.skipped)
 
 
 class WatchScene:
