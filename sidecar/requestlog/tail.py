@@ -27,11 +27,13 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from sidecar.requestlog.line_splitter import LineSplitter
 from sidecar.requestlog.tail_read import TailCounts, TailRead, TailSettings
 from sidecar.threads import OwnThreads
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -111,25 +113,15 @@ class Tail:
     def _read(self) -> TailRead:
         if self._closed:
             return TailRead(there=False)
-        missed = self._failure_of(self._open_new_file)
-        lines: list[bytes] = []
+        _, missed = _tried(self._open_new_file, None)
         # Open files are read to their end, even if the path can no longer be opened.
-        stuck = self._failure_of(lambda: lines.extend(self._read_piece()))
+        lines, stuck = _tried(self._read_piece, list[bytes]())
         self._counts.lines += len(lines)
-        measured = [0]
-        stuck = self._failure_of(lambda: measured.append(self._behind())) or stuck
-        behind = measured[-1]
+        behind, unmeasured = _tried(self._behind, 0)
+        stuck = unmeasured or stuck
         # A file that can't be read is tried again after idle_s, not at once.
         more = stuck is None and behind > 0
         return TailRead(tuple(lines), more, behind, stuck or missed, bool(self._files))
-
-    def _failure_of(self, step: Callable[[], None]) -> str | None:
-        try:
-            step()
-        except OSError as error:
-            self._counts.failures += 1
-            return error.strerror or str(error)
-        return None
 
     def _open_new_file(self) -> None:
         """Opens the file at the path, unless it is the newest open file."""
@@ -152,8 +144,6 @@ class Tail:
                 raise
             if opened.position and last != b"\n":
                 self._splitter.skip()
-        elif newest is not None:
-            self._counts.rotations += 1
         self._files.append(opened)
 
     def _catch_up(self) -> None:
@@ -190,7 +180,6 @@ class Tail:
             self._counts.bytes += len(piece)
             return self._splitter.split_piece(piece)
         if file.size() < file.position:
-            self._counts.truncations += 1
             self._splitter.restart()
             file.position = 0
         elif any(each.size() for each in tuple(self._files)[1:]):
@@ -202,6 +191,14 @@ class Tail:
 
     def _behind(self) -> int:
         return sum(max(0, file.size() - file.position) for file in self._files)
+
+
+def _tried(step: Callable[[], T], otherwise: T) -> tuple[T, str | None]:
+    """Return the result of a step, and None; or the other value, and why the step failed."""
+    try:
+        return step(), None
+    except OSError as error:
+        return otherwise, error.strerror or str(error)
 
 
 def _open(path: Path) -> _File:

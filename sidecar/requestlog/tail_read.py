@@ -34,22 +34,16 @@ class TailCounts:
     Attributes:
         bytes: bytes read.
         lines: whole lines read.
-        rotations: how often another file was at the path.
-        truncations: how often the file had become shorter.
         dropped_lines: lines that were too long.
         dropped_bytes: bytes of these lines, of skipped parts, and of lines without an end.
         dropped_files: files closed before their end, because too many bytes were unread.
-        failures: reads that failed.
     """
 
     bytes: int = 0
     lines: int = 0
-    rotations: int = 0
-    truncations: int = 0
     dropped_lines: int = 0
     dropped_bytes: int = 0
     dropped_files: int = 0
-    failures: int = 0
 
 
 @dataclass(frozen=True, slots=True)

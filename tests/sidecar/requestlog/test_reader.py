@@ -88,7 +88,7 @@ async def test_ids_and_usage_come_from_a_log_that_appears_later(path: Path) -> N
         assert {"bob": 2, "eve": 1} == {
             user: usage.requests for (user, _), usage in reader.usage.clients().items()
         }
-        assert (True, 0, 1) == (reader.exists, reader.behind, reader.counts.rotations)
+        assert (True, 0) == (reader.exists, reader.behind)
 
 
 async def test_a_log_that_is_not_there_is_reported_once(
@@ -188,7 +188,7 @@ async def test_what_is_no_log_is_reported_once(
     caplog.set_level(logging.INFO, "sidecar.requestlog.reader")
     make(path)
     async with reading(path) as (reader, on_allocated):
-        await until(lambda: reader.counts.failures > 2)
+        await asyncio.sleep(0.6)
         assert 1 == len(caplog.messages)
         assert f"the request log {path} can't be read: not a regular file" == caplog.messages[0]
         move(path)
