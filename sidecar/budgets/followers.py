@@ -12,9 +12,8 @@ from typing import Final
 
 import msgspec
 
-from sidecar.http import HttpError
 from sidecar.peers.addresses import Address
-from sidecar.peers.trust import Trust
+from sidecar.peers.trust import ASK_ERRORS, Trust
 from sidecar.throttle.memory import BudgetThrottle
 
 _PATH: Final = "/v1/quota-factors"
@@ -55,7 +54,7 @@ def follow_by_http(trust: Trust, followed: Callable[[], Iterable[Address]]) -> F
                     wait_s=0,
                     longest_answer=_LONGEST_ANSWER,
                 )
-            except (OSError, HttpError, ValueError, RecursionError):
+            except ASK_ERRORS:
                 # It may be starting, or of another version; the next one knows the same.
                 continue
             return answer.throttles(now)

@@ -29,9 +29,9 @@ from typing import Annotated, Final
 
 import msgspec
 
-from sidecar.http import HttpError, failure_of
+from sidecar.http import failure_of
 from sidecar.peers.addresses import Address, Addresses, Requests
-from sidecar.peers.trust import Trust
+from sidecar.peers.trust import ASK_ERRORS, Trust
 from sidecar.quotas.entities import LONGEST_USER
 
 _log = logging.getLogger(__name__)
@@ -212,8 +212,7 @@ class Peers:
             failure, more = None, False
             try:
                 more = await self.ask(peer)
-            except (OSError, HttpError, ValueError, RecursionError) as error:
-                # No answer and no name of another sidecar may end the daemon.
+            except ASK_ERRORS as error:
                 failure = failure_of(error, self._wait_s + _DEADLINE_S)
             if failure != peer.failure:
                 _log_change(peer, failure)

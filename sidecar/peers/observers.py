@@ -28,7 +28,7 @@ from typing import Final
 
 import msgspec
 
-from sidecar.http import HttpError, failure_of
+from sidecar.http import failure_of
 from sidecar.peers.addresses import Address, Addresses, Requests
 from sidecar.peers.observations import (
     PATH,
@@ -38,7 +38,7 @@ from sidecar.peers.observations import (
     received,
 )
 from sidecar.peers.rendezvous import in_order
-from sidecar.peers.trust import Trust
+from sidecar.peers.trust import ASK_ERRORS, Trust
 from sidecar.volumes import Observation, Reading
 
 _log = logging.getLogger(__name__)
@@ -128,6 +128,7 @@ class Observers:
 
     Attributes:
         dropped: reason -> the number of dropped observations.
+        followed: the observers as this sidecar sees them: the first that answer, perhaps itself.
     """
 
     def __init__(
@@ -151,6 +152,7 @@ class Observers:
             trust: sends the requests; None trusts the machine's CA certificates.
         """
         self.dropped: Counter[str] = Counter()
+        self.followed: list[Observer] = []
         self._addresses = addresses
         self._count = count
         self._sight = sight
@@ -158,18 +160,12 @@ class Observers:
         self._ask = ask or self._ask_by_http
         self._zones = zones
         self._known: dict[str, Observer] = {}
-        self._followed: list[Observer] = []
         # The names without which the order was computed -> the first k.
         self._firsts: dict[frozenset[str], list[Observer]] = {}
         self._firsts_zones: Mapping[str, str] = {}
         self._requests = Requests()
         self._trust = trust or Trust()
         self._fresh_until = self._clock() + _GRACE_S
-
-    @property
-    def followed(self) -> list[Observer]:
-        """The observers as this sidecar sees them: the first that answer, perhaps itself."""
-        return self._followed
 
     @property
     def is_observer(self) -> bool:
@@ -181,13 +177,13 @@ class Observers:
             is_followed
             or now > self._fresh_until
             or self._sight.cluster_id() is None
-            or any(each.is_self for each in self._followed)
+            or any(each.is_self for each in self.followed)
         )
 
     @property
     def is_first(self) -> bool:
         """Whether this sidecar is the first that answers; False while it does not know."""
-        return any(each.is_self and self._clock() > each.mixed_until for each in self._followed[:1])
+        return any(each.is_self and self._clock() > each.mixed_until for each in self.followed[:1])
 
     async def run(self) -> None:
         """Follow observers, until cancelled."""
@@ -219,10 +215,10 @@ class Observers:
         """
         now = self._clock()
         failed = [each for each in self._known.values() if each.failure is not None]
-        self._followed = self._first(failed)
+        self.followed = self._first(failed)
         waiting = [each for each in failed if each.retry_at > now]
         back = [] if len(waiting) == len(failed) else self._first(waiting)
-        return [*self._followed, *(each for each in back if each not in self._followed)]
+        return [*self.followed, *(each for each in back if each not in self.followed)]
 
     def _first(self, without: Sequence[Observer]) -> list[Observer]:
         zones = self._zones()
@@ -247,7 +243,7 @@ class Observers:
                     spacing_s = _SELF_S
                 elif not page.observations and page.held_ms < 1000 * _UNHELD_S:
                     spacing_s = _UNHELD_S
-            except (OSError, HttpError, ValueError, RecursionError) as error:
+            except ASK_ERRORS as error:
                 self.dropped["malformed"] += isinstance(error, msgspec.DecodeError)
                 failure = failure_of(error, _WAIT_S + _DEADLINE_S)
             except Exception as error:  # noqa: BLE001 - reported, and in the log

@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -23,6 +23,11 @@ from sidecar.peers.addresses import Address
 from sidecar.threads import OwnThreads
 
 _T = TypeVar("_T")
+
+ASK_ERRORS: Final = (OSError, HttpError, ValueError, RecursionError)
+"""Why a sidecar gives no answer: it takes too long, the network or TLS failed, the sidecar refuses,
+the answer is not HTTP or has another form, the name is invalid, or the answer is nested too deeply.
+None of them may end the daemon."""
 
 
 class Trust:
@@ -63,11 +68,7 @@ class Trust:
             longest_answer: the most bytes of the answer.
 
         Raises:
-            TimeoutError: the answer takes too long.
-            OSError: the network or TLS failed.
-            HttpError: the sidecar refuses, or the answer is not HTTP.
-            ValueError: the answer has another form, or the name is invalid.
-            RecursionError: the answer is nested too deeply.
+            ``ASK_ERRORS``
         """
         async with asyncio.timeout(wait_s + deadline_s):
             response = await self.request(

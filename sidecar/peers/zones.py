@@ -19,9 +19,8 @@ from typing import Annotated, Final
 
 import msgspec
 
-from sidecar.http import HttpError
 from sidecar.peers.addresses import Address, Addresses
-from sidecar.peers.trust import Trust
+from sidecar.peers.trust import ASK_ERRORS, Trust
 
 _log = logging.getLogger(__name__)
 
@@ -93,7 +92,7 @@ class Zones:
         name, zone = str(address), None
         try:
             zone = await (self.ask or self._ask_by_http)(address)
-        except (OSError, HttpError, ValueError, RecursionError) as error:
+        except ASK_ERRORS as error:
             # Its followers log why it can't be followed.
             _log.debug("the sidecar %s can't be asked for its zone: %s", address, error)
         wait_s = _AGAIN_S if zone else self._retry_s.get(name, _RETRY_S)
