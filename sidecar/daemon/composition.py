@@ -72,7 +72,7 @@ from sidecar.state.disk import Disk
 from sidecar.state.writer import StateWriter
 from sidecar.status.inputs import ToolSettings
 from sidecar.threads import OwnThreads
-from sidecar.throttle.decision import Decider, Disabled, Shadow, VolumeLimit
+from sidecar.throttle.decision import Decider, Disabled, VolumeLimit
 from sidecar.throttle.growth import Replicas
 from sidecar.throttle.schedule import Timing
 from sidecar.volumes import Failure, Observation
@@ -369,7 +369,7 @@ def _factor_source(factors: VolumeLimit | None, settings: Settings) -> Decider:
         _log.warning(
             "SIDECAR_MODE=observe: the sidecar publishes its decisions, and throttles nobody"
         )
-        return Shadow(replace(factors, is_enforced=False))
+        return replace(factors, is_enforced=False)
     return factors
 
 

@@ -152,7 +152,8 @@ class VolumeLimit:
         rules: the limit with the other lines, and the validity. Without a limit, the factor of a
             factor source applies (``Board.take_factor``), and no volume is judged.
         fallback: the factor that applies without a valid computed one, 0.0 to 1.0.
-        is_enforced: whether the decision applies, and so has an effect on how volumes fill.
+        is_enforced: whether the decision applies, and so has an effect on how volumes fill. It does
+            not in observe mode and in a replay.
         is_of_volumes: whether a throttle is only for clients that write to topics on the volumes
             that throttle (``sidecar.throttle.scope``).
     """
@@ -163,6 +164,23 @@ class VolumeLimit:
     is_of_volumes: bool = False
 
     def decide(self, memory: Memory, now: float) -> Decision:
+        """The decision, which in observe mode has factor 1.0 and that of enforce mode beside it."""
+        enforced = self._decide_enforced(memory, now)
+        if self.is_enforced:
+            return enforced
+        return Decision(
+            1.0,
+            Source.SHADOW,
+            reason.shadowed(enforced.factor, enforced.reason),
+            enforced.violations,
+            enforced.at_stop_line,
+            enforced.computed_at,
+            enforced.valid_until,
+            users_until=enforced.users_until,
+            shadow=enforced,
+        )
+
+    def _decide_enforced(self, memory: Memory, now: float) -> Decision:
         """The decision by the order of authority, with the throttles of single users."""
         decision = self._decide(memory, now)
         if self.is_of_volumes:
@@ -394,50 +412,7 @@ class VolumeLimit:
         return at is not None and is_valid(at, self.rules.validity_s, now)
 
 
-@dataclass(frozen=True, slots=True)
-class Shadow:
-    """The decider of a sidecar in observe mode, which decides and throttles nobody.
-
-    Attributes:
-        decided: the decider of enforce mode.
-    """
-
-    decided: VolumeLimit
-
-    @property
-    def rules(self) -> Rules:
-        """The rules by which volumes are judged."""
-        return self.decided.rules
-
-    def decide(self, memory: Memory, now: float) -> Decision:
-        """Return factor 1.0, with the decision of enforce mode."""
-        enforced = self.decided.decide(memory, now)
-        return Decision(
-            1.0,
-            Source.SHADOW,
-            reason.shadowed(enforced.factor, enforced.reason),
-            enforced.violations,
-            enforced.at_stop_line,
-            enforced.computed_at,
-            enforced.valid_until,
-            users_until=enforced.users_until,
-            shadow=enforced,
-        )
-
-    def fold(self, memory: Memory, observation: Observation) -> Memory:
-        """Fold as in enforce mode."""
-        return self.decided.fold(memory, observation)
-
-    def forget(self, memory: Memory, broker_id: int, log_dir: str | None = None) -> Memory:
-        """Forget as in enforce mode."""
-        return self.decided.forget(memory, broker_id, log_dir)
-
-    def take_over(self, past: Memory, memory: Memory, seen: Collection[int]) -> Memory:
-        """Take over as in enforce mode."""
-        return self.decided.take_over(past, memory, seen)
-
-
-Decider = VolumeLimit | Shadow | Disabled
+Decider = VolumeLimit | Disabled
 """The memory after an observation, and the decision that follows from the memory."""
 
 

@@ -10,10 +10,10 @@ import pytest
 from sidecar.control.board import Board, PersistedState, Snapshot
 from sidecar.control.journal import log_publication
 from sidecar.control.persistence import Persistence
-from sidecar.throttle.decision import Shadow, Source
+from sidecar.throttle.decision import Source
 from sidecar.throttle.memory import Memory, Override
 from tests.sidecar.api.build import BEARER, FACTORS, TOKEN, FakeSidecar, assert_problem
-from tests.sidecar.throttle.build import FakeClock, reading, whole
+from tests.sidecar.throttle.build import reading, whole
 
 URL = "/v1/override"
 GOOD = {"factor": 0.25, "reason": "a migration", "duration": "PT8H"}
@@ -356,7 +356,7 @@ async def test_a_disabled_sidecar_takes_no_override() -> None:
 
 async def test_a_sidecar_that_only_observes_takes_no_override() -> None:
     """Likewise, and it says how it would."""
-    sidecar = FakeSidecar(board=Board(Shadow(FACTORS), FakeClock()))
+    sidecar = FakeSidecar(factors=replace(FACTORS, is_enforced=False))
     response, before = await send(sidecar, "PUT", URL, json=GOOD)
     message = assert_problem(response, 409)
     assert "SIDECAR_MODE=enforce" in str(message["detail"])

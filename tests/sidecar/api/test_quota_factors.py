@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from sidecar.api.documents import QuotaFactorsDocument
-from sidecar.control.board import Board
-from sidecar.throttle.decision import Decision, Shadow, VolumeLimit
+from sidecar.throttle.decision import Decision, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Contents, Memory
 from sidecar.throttle.slope import SlopeRules
@@ -115,8 +114,8 @@ async def test_a_release_margin() -> None:
 async def test_a_sidecar_that_only_observes() -> None:
     """Callbacks get 1.0 and nothing to look at by themselves; who waits hears what is decided."""
     clock = FakeClock()
-    rules = with_rules(FACTORS, stop_line=MinAvailableBytes(5))
-    sidecar = FakeSidecar(factors=rules, board=Board(Shadow(rules), clock), clock=clock)
+    rules = replace(with_rules(FACTORS, stop_line=MinAvailableBytes(5)), is_enforced=False)
+    sidecar = FakeSidecar(factors=rules, clock=clock)
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 5})]))
     sidecar.board.throttle_users("producer_ids", {"bob": (60.0, "too many")})
     document = (await sidecar.get(URL)).json()

@@ -11,7 +11,7 @@ from sidecar.client_quotas.service import QuotaThrottle
 from sidecar.client_quotas.writers import BrokerWriters
 from sidecar.control.board import Board
 from sidecar.quotas.entities import DEFAULT, Entity
-from sidecar.throttle.decision import Decider, Shadow, VolumeLimit
+from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Override
 from sidecar.throttle.rules import Rules
@@ -36,7 +36,7 @@ class Filling:
     Args:
         room_s: how many seconds of writing the volume has above its limit.
         knows_rates: whether a request log tells what each client writes.
-        decider: what decides.
+        is_enforced: False in observe mode.
         burst_s: how long throttled clients write what they write in twice the time.
     """
 
@@ -46,15 +46,15 @@ class Filling:
         room_s: float,
         *,
         knows_rates: bool = True,
-        decider: Callable[[VolumeLimit], Decider] = lambda limit: limit,
+        is_enforced: bool = True,
         burst_s: int = 0,
     ) -> None:
         self.burst_s = burst_s
         self._poll_at = 0.0
         self.clock, self.kafka = FakeClock(1000.0), FakeKafka()
         sidecar = Sidecar(self.kafka, self.clock)
-        limit = VolumeLimit(Rules(MinAvailableBytes(LIMIT), VALIDITY_S), 1.0)
-        self.board = Board(decider(limit), self.clock)
+        rules = Rules(MinAvailableBytes(LIMIT), VALIDITY_S)
+        self.board = Board(VolumeLimit(rules, 1.0, is_enforced=is_enforced), self.clock)
         self.throttle = sidecar.throttle
         self.throttle.board, self.throttle.floor = self.board, FLOOR
         if knows_rates:
@@ -199,7 +199,7 @@ class Case:
 
     name: str
     prepare: Callable[[Filling], None]
-    decider: Callable[[VolumeLimit], Decider] = lambda limit: limit
+    is_enforced: bool = True
 
 
 def override(filling: Filling) -> None:
@@ -223,13 +223,13 @@ def scope(filling: Filling) -> None:
     [
         Case("an operator's override", override),
         Case("a scope that is not known", scope),
-        Case("observe mode", lambda _: None, Shadow),
+        Case("observe mode", lambda _: None, is_enforced=False),
     ],
     ids=lambda case: case.name,
 )
 async def test_nothing_falls_before_the_limit(monkeypatch: pytest.MonkeyPatch, case: Case) -> None:
     """The operator decides; nobody is slowed who may not write there; observe mode only tells."""
-    filling = Filling(monkeypatch, 100.0, decider=case.decider)
+    filling = Filling(monkeypatch, 100.0, is_enforced=case.is_enforced)
     case.prepare(filling)
     await filling.run(60)
     assert filling.quota is None

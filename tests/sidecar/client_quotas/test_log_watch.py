@@ -17,7 +17,7 @@ from sidecar.http import HttpError
 from sidecar.peers.addresses import Address, Addresses
 from sidecar.quotas.entities import DEFAULT, Entity
 from sidecar.throttle.approach import Approach
-from sidecar.throttle.decision import Shadow, VolumeLimit
+from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import BudgetThrottle, Contents
 from sidecar.throttle.rules import Rules
@@ -98,7 +98,7 @@ class Scoping(Sidecar):
     def start(self) -> None:
         super().start()
         clock = self.clock
-        rules = RULES if self.enforces else Shadow(replace(RULES, is_enforced=False))
+        rules = replace(RULES, is_enforced=self.enforces)
         self.board = self.throttle.board = Board(rules, clock)
 
         async def resolve(url: str) -> list[str]:

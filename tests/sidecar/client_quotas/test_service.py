@@ -13,7 +13,7 @@ from sidecar.control.board import Board
 from sidecar.kafka.quota_messages import Alteration
 from sidecar.quotas.entities import DEFAULT, Entity
 from sidecar.quotas.kept_originals import is_record
-from sidecar.throttle.decision import Shadow, Source, VolumeLimit
+from sidecar.throttle.decision import Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import BudgetThrottle
 from sidecar.throttle.quota_steps import is_rung
@@ -409,8 +409,8 @@ async def test_one_that_leaves_acting_to_others(clock: FakeClock) -> None:
 async def test_one_that_only_observes_does_not_act_for_others(clock: FakeClock) -> None:
     """Nothing is lowered in observe mode, however often it looks."""
     follows = Sidecar(kafka(), clock)
-    limit = VolumeLimit(Rules(MinAvailableBytes(10), 300.0), 1.0)
-    follows.board = follows.throttle.board = Board(Shadow(limit), clock)
+    limit = VolumeLimit(Rules(MinAvailableBytes(10), 300.0), 1.0, is_enforced=False)
+    follows.board = follows.throttle.board = Board(limit, clock)
     for _ in range(3):
         follows.board.observe(whole(clock.now, [reading(1, clock.now, {"/d": 5})]))
         await follows.throttle._look()
@@ -426,8 +426,8 @@ async def test_observe_mode_restores_nothing(clock: FakeClock) -> None:
     await sidecar.run(0.0, 60.0)
     lowered = deepcopy(cluster.quotas)
     sidecar.start()
-    limit = VolumeLimit(Rules(MinAvailableBytes(10), 300.0), 1.0)
-    sidecar.board = sidecar.throttle.board = Board(Shadow(limit), clock)
+    limit = VolumeLimit(Rules(MinAvailableBytes(10), 300.0), 1.0, is_enforced=False)
+    sidecar.board = sidecar.throttle.board = Board(limit, clock)
     for available in [5] * 10 + [50] * 100:
         sidecar.board.observe(whole(clock.now, [reading(1, clock.now, {"/d": available})]))
         await sidecar.throttle.settle()
@@ -442,8 +442,8 @@ async def test_a_failure_is_over_once_quotas_are_read_again_or_need_not_be(
     """Also of a sidecar that leaves acting to others, or that only observes."""
     cluster = kafka()
     sidecar = Sidecar(cluster, clock)
-    limit = VolumeLimit(Rules(MinAvailableBytes(10), 300.0), 1.0)
-    sidecar.board = sidecar.throttle.board = Board(Shadow(limit), clock)
+    limit = VolumeLimit(Rules(MinAvailableBytes(10), 300.0), 1.0, is_enforced=False)
+    sidecar.board = sidecar.throttle.board = Board(limit, clock)
     throttle = sidecar.throttle
     failures = []
     for is_down, available in ((True, 5), (False, 5), (True, 5), (True, 50)):

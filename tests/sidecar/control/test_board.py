@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from sidecar.control.board import MOST_CHANGES, Board, PersistedState, Snapshot
-from sidecar.throttle.decision import Decision, Disabled, Shadow, Source, VolumeLimit
+from sidecar.throttle.decision import Decision, Disabled, Source, VolumeLimit
 from sidecar.throttle.fold import fail
 from sidecar.throttle.leak import LeakRules, Leaks
 from sidecar.throttle.limits import MinAvailableBytes
@@ -257,7 +257,7 @@ def test_changes_are_the_newest_thousand() -> None:
 def test_a_change_does_not_grow_with_the_cluster(observes: bool) -> None:
     """Neither with violations nor with throttled users, topics or budgets, in both modes."""
     stopping = with_rules(factors, stop_line=MinAvailableBytes(10))
-    board = Board(Shadow(stopping) if observes else stopping, FakeClock())
+    board = Board(replace(stopping, is_enforced=not observes), FakeClock())
     board.throttle_users("ids", {f"user {number}": (9.0, "too many") for number in range(30)})
     budgets = {"owner": BudgetThrottle(0.5, ("topic",), 0.0)}
     board.update(lambda memory: replace(memory, budgets=budgets))

@@ -8,7 +8,7 @@ import pytest
 
 from sidecar.control.board import Board
 from sidecar.control.journal import log_publication
-from sidecar.throttle.decision import Shadow, VolumeLimit
+from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import BudgetThrottle, Override
 from sidecar.throttle.readers import Enforcement, Refusals, Report
@@ -106,7 +106,7 @@ class TestDecisions:
         self, clock: FakeClock, lines: Lines
     ) -> None:
         """Nobody is throttled, so it is no warning; but a user's own throttle is one."""
-        board = Board(Shadow(FACTORS), clock, listeners=(log_publication,))
+        board = Board(replace(FACTORS, is_enforced=False), clock, listeners=(log_publication,))
         board.observe(whole(0, [reading(1, 0, {"/d": 10})]))
         (decided,) = lines()
         would = (

@@ -1,13 +1,14 @@
 """A state whose disk hangs at the start: what is published without it, and once it is read."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from sidecar.control.board import Board, PersistedState
-from sidecar.throttle.decision import Shadow, Source, VolumeLimit
+from sidecar.throttle.decision import Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory, Override
 from sidecar.throttle.rules import Rules
@@ -128,7 +129,8 @@ def test_an_operator_decides(daemon: Daemon) -> None:
 
 def test_observe_mode_withholds_as_enforce_mode_would() -> None:
     """Its factor of 1.0 throttles nobody in any case, and its document says what would apply."""
-    board = Board(Shadow(factors), FakeClock(START), unread="the disk hangs")
+    observing = replace(factors, is_enforced=False)
+    board = Board(observing, FakeClock(START), unread="the disk hangs")
     assert board.withheld
     board.observe(observed(START, {1: FULL}))
     assert not board.withheld

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from sidecar.control.board import Board
 from sidecar.daemon.quota_writer import QuotaWriter
 from sidecar.daemon.sources import Source, read_quotas
 from sidecar.quotas.entities import Entity
-from sidecar.throttle.decision import Decider, Disabled, Shadow, VolumeLimit
+from sidecar.throttle.decision import Decider, Disabled, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.rules import Rules
 from sidecar.volumes import FailureKind
@@ -137,7 +138,8 @@ async def test_credentials_that_can_not_be_read_are_a_failure(tmp_path: Path) ->
 
 @VIRTUAL_TIME
 @pytest.mark.parametrize(
-    ("decider", "is_wanted"), [(LIMIT, False), (Shadow(LIMIT), True), (Disabled(), True)]
+    ("decider", "is_wanted"),
+    [(LIMIT, False), (replace(LIMIT, is_enforced=False), True), (Disabled(), True)],
 )
 async def test_a_follower_or_a_sidecar_that_only_observes_writes_nothing(
     decider: Decider, is_wanted: bool

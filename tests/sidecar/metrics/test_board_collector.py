@@ -3,6 +3,7 @@
 import math
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pytest
 from prometheus_client.exposition import choose_encoder
@@ -10,7 +11,7 @@ from prometheus_client.openmetrics import parser as openmetrics
 
 from sidecar.control.board import Board
 from sidecar.metrics.board_collector import build_registry
-from sidecar.throttle.decision import Shadow, VolumeLimit
+from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableRatio
 from sidecar.throttle.memory import Override
 from sidecar.throttle.readers import Report
@@ -66,8 +67,8 @@ def test_from_the_start_on() -> None:
 def test_what_is_only_observed() -> None:
     """The factor is 1, and what was decided has a series of its own; else they are the same."""
     observation = whole(0.0, [reading(1, 0.0, {"/a": 10})])
-    for rules, factor, source in ((Shadow(FACTORS), 1.0, "shadow"), (FACTORS, 0.0, "observation")):
-        board = Board(rules, FakeClock())
+    for is_enforced, factor, source in ((False, 1.0, "shadow"), (True, 0.0, "observation")):
+        board = Board(replace(FACTORS, is_enforced=is_enforced), FakeClock())
         board.observe(observation)
         registry = build_registry(board, lambda steady_s: steady_s)
         found = {

@@ -16,7 +16,7 @@ from sidecar.producer_ids.retained import NAME, Retained
 from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity
 from sidecar.quotas.producer_ids.id_quotas import InForce, Origin, ProducerIdQuota
 from sidecar.quotas.producer_ids.throttle_signature import SIGNATURE
-from sidecar.throttle.decision import Shadow, Source, VolumeLimit
+from sidecar.throttle.decision import Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory, Override
 from sidecar.throttle.rules import Rules
@@ -694,11 +694,10 @@ async def test_an_unreachable_cluster_is_asked_every_now_and_then() -> None:
 async def test_in_observe_mode_nothing_is_written_to_kafka() -> None:
     """Neither at first, nor while a user would be throttled, nor at the end."""
     one = scene(kafka=FakeKafka({Entity(user="bob"): {KEY: OURS}}))
-    limit = VolumeLimit(Rules(MinAvailableBytes(30), 120.0), 1.0)
+    observing = VolumeLimit(Rules(MinAvailableBytes(30), 120.0), 1.0, is_enforced=False)
     memory = Memory()
-    shadow = Shadow(replace(limit, is_enforced=False))
     restored = PersistedState(memory, 1.0, Source.FALLBACK, 0.0)
-    one.board = Board(shadow, one.clock, restored=restored)
+    one.board = Board(observing, one.clock, restored=restored)
     one.user_throttles.board = one.board
     one.user_throttles.retained = Retained(one.board)
     one.user_throttles.retained.set_enforced_request_percentages({"bob": OURS})

@@ -8,7 +8,7 @@ import pytest
 from sidecar.control.board import Board
 from sidecar.status.headline import Headline, ToDo, Until, headline, in_short
 from sidecar.status.moments import Moment, Now, span
-from sidecar.throttle.decision import Disabled, Shadow, VolumeLimit
+from sidecar.throttle.decision import Disabled, VolumeLimit
 from sidecar.throttle.limits import Limit, MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import BudgetThrottle, Contents, Override
 from sidecar.throttle.readers import ReaderCounts
@@ -51,8 +51,8 @@ def head(
 ) -> Headline:
     """The head of the page after these observations."""
     clock = FakeClock()
-    factors = VolumeLimit(Rules(limit, VALIDITY_S, stop_line, slope), fallback)
-    board = Board(Shadow(factors) if observes else factors, clock)
+    rules = Rules(limit, VALIDITY_S, stop_line, slope)
+    board = Board(VolumeLimit(rules, fallback, is_enforced=not observes), clock)
     for observation in observations:
         clock.now = observation.observed_at
         board.observe(observation)

@@ -7,10 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from sidecar.control.board import Board
 from sidecar.kafka.largest_topics import LogDirTopics, TopicSize
 from sidecar.status.inputs import ToolSettings
-from sidecar.throttle.decision import Shadow
 from sidecar.throttle.limits import MinAvailableBytes, MinAvailableRatio
 from sidecar.throttle.memory import Contents, Override
 from sidecar.throttle.readers import Refusals, RefusedClient, Report, Reserve, ScopedClient
@@ -18,7 +16,7 @@ from sidecar.throttle.slope import SlopeRules
 from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.api.build import FACTORS, TOKEN, FakeSidecar, until
 from tests.sidecar.status.outline import Outline, outline
-from tests.sidecar.throttle.build import FakeClock, reading, whole, with_rules
+from tests.sidecar.throttle.build import reading, whole, with_rules
 
 EVIL = "<script>alert('x')</script>\" onload=\"y"
 LARGEST_BYTES = 64 * 1024
@@ -260,8 +258,7 @@ async def test_disabled() -> None:
 
 async def test_a_sidecar_that_only_observes() -> None:
     """The page says what would be, of single users too, and has nothing to set."""
-    clock = FakeClock()
-    sidecar = FakeSidecar(board=Board(Shadow(FACTORS), clock), clock=clock)
+    sidecar = FakeSidecar(factors=replace(FACTORS, is_enforced=False))
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 5})]))
     sidecar.board.throttle_users("producer_ids", {"bob": (60.0, "too many")})
     page = await outline(sidecar)

@@ -1,8 +1,10 @@
 """Decisions over a recorded history: when, for how long and for what they would have throttled."""
 
+from dataclasses import replace
+
 import pytest
 
-from sidecar.throttle.decision import Shadow, Source, VolumeLimit
+from sidecar.throttle.decision import Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.replay import Replay
 from sidecar.throttle.rules import Rules
@@ -12,7 +14,7 @@ RULES = VolumeLimit(Rules(MinAvailableBytes(30), 100.0, MinAvailableBytes(10)), 
 FREE = VolumeLimit(Rules(MinAvailableBytes(30), 100.0), 1.0)
 
 
-def replayed(rules: VolumeLimit | Shadow, *course: tuple[float, int]) -> Replay:
+def replayed(rules: VolumeLimit, *course: tuple[float, int]) -> Replay:
     """One volume that has so much available at these times."""
     replay = Replay(rules)
     for at, available in course:
@@ -116,7 +118,10 @@ def test_a_fallback_for_want_of_readings_is_left_out() -> None:
 def test_a_sidecar_that_only_observed_is_replayed_as_if_it_had_not() -> None:
     """What it would have done is the question."""
     course = ((0.0, 50), (60.0, 30), (120.0, 50))
-    assert replayed(RULES, *course).episodes() == replayed(Shadow(RULES), *course).episodes()
+    assert (
+        replayed(RULES, *course).episodes()
+        == replayed(replace(RULES, is_enforced=False), *course).episodes()
+    )
 
 
 @pytest.mark.slow

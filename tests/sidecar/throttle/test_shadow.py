@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from sidecar.throttle.decision import Shadow, Source, VolumeLimit
+from sidecar.throttle.decision import Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory, Override
 from sidecar.throttle.rules import Rules
 from tests.sidecar.throttle.build import reading, throttle_user, whole
 
 RULES = VolumeLimit(Rules(MinAvailableBytes(30), 120.0, MinAvailableBytes(10)), 0.0)
-SHADOW = Shadow(RULES)
+SHADOW = replace(RULES, is_enforced=False)
 
 
 def test_nothing_of_what_is_decided_is_in_force() -> None:

@@ -241,7 +241,7 @@ class TestDecisions:
             now, available = 10.0 * number, 25 * GB - number * 180 * MB
             seen = reading(1, now, {"/d": available}, total=100 * GB)
             memory = open_loop.fold(memory, whole(now, [seen]))
-            factors.append(open_loop.decide(memory, now).factor)
+            factors.append(open_loop.decide(memory, now).decided.factor)
         # 14.4 GB are left at the end, of which 4.4 last half an hour at 2.4 MB/s.
         assert (0.4, 0.4) == (min(factors), factors[-1])
 
