@@ -87,6 +87,27 @@ class Contents:
 
 
 @dataclass(slots=True)
+class _Broker:
+    """What is known of a broker, and requested.
+
+    Attributes:
+        contents: its last answer; None before the first.
+        readings: log dir -> its last reading, also while later reads fail.
+        placements: its last placements, each with when it was read.
+        asked_at: when its last read began, steady seconds; -inf before the first.
+        in_parts_at: when its volumes in parts were requested last; -inf if they never were.
+        arriving_at: the same for what arrives there.
+    """
+
+    contents: Contents | None = None
+    readings: Mapping[str, LogDirReading] = field(default_factory=dict)
+    placements: Sequence[tuple[float, Placement]] = ()
+    asked_at: float = -math.inf
+    in_parts_at: float = -math.inf
+    arriving_at: float = -math.inf
+
+
+@dataclass(slots=True)
 class VolumeContents:
     """The last answers of the brokers that were requested; none at first.
 
@@ -103,16 +124,7 @@ class VolumeContents:
     place: GetPlacement | None = None
     every_s: float = EVERY_S
     receiving: FetchReceiving | None = None
-    _known: dict[int, Contents] = field(default_factory=dict, init=False)
-    # Broker id -> log dir -> its last reading, also while later reads fail.
-    _readings: dict[int, Mapping[str, LogDirReading]] = field(default_factory=dict, init=False)
-    # Broker id -> its last placements, each with when it was read.
-    _placements: dict[int, list[tuple[float, Placement]]] = field(default_factory=dict, init=False)
-    # Broker id -> when its volumes in parts were requested last, and when what arrives there.
-    _in_parts: dict[int, float] = field(default_factory=dict, init=False)
-    _arriving: dict[int, float] = field(default_factory=dict, init=False)
-    # Broker id -> when its last read began.
-    _requested: dict[int, float] = field(default_factory=dict, init=False)
+    _brokers: dict[int, _Broker] = field(default_factory=dict, init=False)
     _due: dict[int, None] = field(default_factory=dict, init=False)
     _news: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
@@ -124,16 +136,14 @@ class VolumeContents:
         Without ``in_parts``, its volumes are split only if others request that, and without
         ``arriving`` too, what arrives is read only if others request that.
         """
-        now = self.clock()
-        asked_at = self._requested.get(broker_id)
-        is_due = asked_at is None or now >= asked_at + self.every_s
+        now, broker = self.clock(), self._brokers.setdefault(broker_id, _Broker())
+        is_due = now >= broker.asked_at + self.every_s
         if in_parts:
             # A last read without parts is of no use to who needs them.
-            before = self._in_parts.get(broker_id, -math.inf)
-            is_due = is_due or (asked_at is not None and asked_at > before + STALE_S)
-            self._in_parts[broker_id] = now
+            is_due = is_due or broker.asked_at > broker.in_parts_at + STALE_S
+            broker.in_parts_at = now
         if arriving:
-            self._arriving[broker_id] = now
+            broker.arriving_at = now
         if is_due:
             self._due[broker_id] = None
             self._news.set()
@@ -141,7 +151,8 @@ class VolumeContents:
 
     def known(self, broker_id: int) -> Contents | None:
         """Return a broker's last answer, if any, without a request."""
-        known = self._known.get(broker_id)
+        broker = self._brokers.get(broker_id)
+        known = None if broker is None else broker.contents
         return known if known and self.clock() <= known.answered_at + RETENTION_S else None
 
     async def run(self) -> NoReturn:
@@ -151,43 +162,40 @@ class VolumeContents:
             self._news.clear()
             while self._due:
                 broker_id = next(iter(self._due))
-                self._requested[broker_id] = self.clock()
+                broker = self._brokers[broker_id]
+                broker.asked_at = self.clock()
                 result = await self.ask(broker_id)
                 del self._due[broker_id]
                 answered_at = self.clock()
-                before = self._known.get(broker_id, Contents(result, answered_at))
+                before = broker.contents or Contents(result, answered_at)
                 # The last splits stay until the next ones are known.
                 contents = replace(before, result=result, answered_at=answered_at)
                 if self.place is not None and not isinstance(result, Failure):
-                    contents = await self._split(broker_id, contents, result, self.place)
-                self._known[broker_id] = contents
+                    contents = await self._split(broker_id, broker, contents, result, self.place)
+                broker.contents = contents
             self._forget()
 
     async def _split(
         self,
         broker_id: int,
+        broker: _Broker,
         contents: Contents,
         result: Mapping[str, LogDirTopics],
         place: GetPlacement,
     ) -> Contents:
-        read_at = self._requested[broker_id]
+        read_at = broker.asked_at
         earlier = {
             log_dir: reading
-            for log_dir, reading in self._readings.get(broker_id, {}).items()
+            for log_dir, reading in broker.readings.items()
             if read_at <= reading.read_at + RETENTION_S
         }
-        self._readings[broker_id] = later = {
+        broker.readings = later = {
             log_dir: LogDirReading(topics.used_bytes, topics.packed, read_at)
             for log_dir, topics in result.items()
         }
-
-        def is_wanted(requests: Mapping[int, float]) -> bool:
-            asked_at = requests.get(broker_id)
-            return asked_at is not None and read_at <= asked_at + STALE_S
-
-        in_parts = is_wanted(self._in_parts)
-        if not (in_parts or is_wanted(self._arriving)):
-            self._placements.pop(broker_id, None)
+        in_parts = read_at <= broker.in_parts_at + STALE_S
+        if not (in_parts or read_at <= broker.arriving_at + STALE_S):
+            broker.placements = ()
             return replace(
                 contents,
                 splits={},
@@ -206,10 +214,9 @@ class VolumeContents:
         placement = await place(broker_id, sorted(topics))
         if isinstance(placement, Failure):
             placement = Placement()
-        before = self._placements.get(broker_id, ())
-        recent = [(at, each) for at, each in before if read_at <= at + STALE_S]
-        self._placements[broker_id] = recent = [*recent, (read_at, placement)]
-        placement = completed([each for _, each in recent])
+        recent = [(at, each) for at, each in broker.placements if read_at <= at + STALE_S]
+        broker.placements = [*recent, (read_at, placement)]
+        placement = completed([each for _, each in broker.placements])
         splits: Mapping[str, Split] = {}
         arriving: Mapping[str, Arrivals] = {}
         if in_parts:
@@ -227,13 +234,11 @@ class VolumeContents:
 
     def _forget(self) -> None:
         now = self.clock()
-        for broker_id in [each for each, at in self._requested.items() if now > at + RETENTION_S]:
-            del self._requested[broker_id]
-            self._in_parts.pop(broker_id, None)
-            self._arriving.pop(broker_id, None)
-            self._known.pop(broker_id, None)
-            self._readings.pop(broker_id, None)
-            self._placements.pop(broker_id, None)
+        self._brokers = {
+            broker_id: broker
+            for broker_id, broker in self._brokers.items()
+            if now <= broker.asked_at + RETENTION_S
+        }
 
 
 def _named(

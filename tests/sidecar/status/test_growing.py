@@ -103,5 +103,5 @@ async def test_unknown_reassignments() -> None:
     assert known is not None
     split = known.splits["/d"]
     unknown = replace(split, placement=replace(split.placement, arriving=None))
-    scene.contents._known[1] = replace(known, splits={"/d": unknown})
+    scene.contents._brokers[1].contents = replace(known, splits={"/d": unknown})
     assert "Reassignments could not be read" in (await page_of(scene)).words
