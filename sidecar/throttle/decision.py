@@ -209,7 +209,7 @@ class VolumeLimit:
     def _decide(self, memory: Memory, now: float) -> Decision:
         computed = memory.computed
         # No event removes an expired factor from the memory, so its validity is checked here.
-        if computed is not None and not is_valid(computed.computed_at, self.rules.validity_s, now):
+        if computed is not None and not self._is_valid(computed.computed_at, now):
             computed = None
         violations = computed.violations if computed else ()
         at_stop_line = computed.at_stop_line if computed else ()
@@ -276,33 +276,24 @@ class VolumeLimit:
         A whole observation without a violation, and with a member that is neither seen nor
         remembered, counts as a failed poll.
         """
-        other = other_cluster(memory, observation)
+        other, now = other_cluster(memory, observation), observation.observed_at
         if other is not None:
-            return all_failed(memory, other, observation.observed_at)
+            return all_failed(memory, other, now)
         previous_memory = memory
         memory = fold_in(memory, observation, self.rules)
         whole = observation.membership is not None
-        violations, missing = self._survey(memory, observation.observed_at)
+        violations, missing = self._survey(memory, now)
         # One violation suffices for 0.0, so missing brokers don't matter then. A release needs
         # valid readings of all brokers. A partial observation that found nothing is not a failed
         # poll.
         if missing is not None and not violations:
             return fail(memory, missing) if whole else memory
-        before = memory.computed
-        # The stop line's margin only keeps a line reached. A factor that has expired keeps nothing,
-        # so a new stop begins at the line itself.
-        was_reached = (
-            before is not None
-            and bool(before.at_stop_line)
-            and is_valid(before.computed_at, self.rules.validity_s, observation.observed_at)
-        )
+        was_reached = self._was_stop_line_reached(memory.computed, now)
         # The slope compares fill rates with the factor that applied until now, so it needs the
         # previous memory.
-        memory = replace(
-            memory, slope=self._slope(previous_memory, memory, observation.observed_at)
-        )
-        computed = _computed(memory, tuple(violations), before, was_reached=was_reached)
-        if computed is None or not self._is_valid(computed.computed_at, observation.observed_at):
+        memory = replace(memory, slope=self._slope(previous_memory, memory, now))
+        computed = _computed(memory, tuple(violations), memory.computed, was_reached=was_reached)
+        if computed is None or not self._is_valid(computed.computed_at, now):
             # The list of brokers that keeps a fenced violation is too old. A factor that was
             # computed later may still be valid.
             return memory
@@ -310,7 +301,7 @@ class VolumeLimit:
         if self.is_of_volumes:
             # A volume that has just reached its limit throttles nobody until its contents are read,
             # a second at most. So no client is throttled that does not write to the volume.
-            new = unread(previous_memory, memory, self.rules.validity_s, observation.observed_at)
+            new = unread(previous_memory, memory, self.rules.validity_s, now)
             memory = replace(memory, unread=new)
         # A partial observation does not show that the whole cluster can be polled again.
         return replace(memory, failed_polls=0, failure=None) if whole else memory
@@ -374,8 +365,7 @@ class VolumeLimit:
         if missing is not None and not violations:
             return memory
         was_reached = any(
-            each is not None and each.at_stop_line and self._is_valid(each.computed_at, now)
-            for each in (memory.computed, past.computed)
+            self._was_stop_line_reached(each, now) for each in (memory.computed, past.computed)
         )
         computed = _computed(memory, tuple(violations), memory.computed, was_reached=was_reached)
         if computed is None or not self._is_valid(computed.computed_at, now):
@@ -404,12 +394,19 @@ class VolumeLimit:
         if unseen:
             return violations, Failure(FailureKind.INCOMPLETE, reason.unseen(memory, unseen))
         # An old list may lack a broker that joined since, whose volumes would be missed.
-        if not is_valid(membership_at, self.rules.validity_s, now):
+        if not self._is_valid(membership_at, now):
             return violations, Failure(FailureKind.INCOMPLETE, "the list of brokers is too old")
         return violations, None
 
+    def _was_stop_line_reached(self, computed: Computed | None, now: float) -> bool:
+        # The stop line's margin only keeps a line reached. A factor that has expired keeps nothing,
+        # so a new stop begins at the line itself.
+        if computed is None:
+            return False
+        return bool(computed.at_stop_line) and self._is_valid(computed.computed_at, now)
+
     def _is_valid(self, at: float | None, now: float) -> bool:
-        return at is not None and is_valid(at, self.rules.validity_s, now)
+        return is_valid(at, self.rules.validity_s, now)
 
 
 Decider = VolumeLimit | Disabled

@@ -26,7 +26,6 @@ def fold_in(memory: Memory, observation: Observation, rules: Rules) -> Memory:
             broker_id: address
             for broker_id, address in memory.own.items()
             if (state := memory.brokers.get(broker_id)) is not None
-            and state.read_at is not None
             and is_valid(state.read_at, rules.validity_s, now)
         }
     if observation.membership is not None:
@@ -229,7 +228,7 @@ def _is_retained(left: BrokerState, membership: Membership, now: float, validity
         return is_valid(left.missing_since, validity_s, now)
     # During an upgrade only some brokers can list fenced brokers. A list of one that can't says
     # nothing about a broker that was fenced before.
-    return left.retained or (left.read_at is not None and is_valid(left.read_at, validity_s, now))
+    return left.retained or is_valid(left.read_at, validity_s, now)
 
 
 def _failed(state: BrokerState, failure: Failure, now: float) -> BrokerState:

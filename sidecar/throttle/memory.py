@@ -334,5 +334,5 @@ class Memory:
         Older readings of a silent broker don't show its current fill rate.
         """
         for broker in self.active_brokers():
-            if broker.read_at is not None and is_valid(broker.read_at, validity_s, now):
+            if is_valid(broker.read_at, validity_s, now):
                 yield from (state for state in broker.volumes if state.online)

@@ -4,6 +4,9 @@ Example: computed at 60 with a validity of 120, a factor is valid at 180 and not
 """
 
 
-def is_valid(computed_at: float, validity_s: float, now: float) -> bool:
-    """Whether a value computed at ``computed_at`` may still be used at ``now`` (all seconds)."""
-    return now <= computed_at + validity_s
+def is_valid(computed_at: float | None, validity_s: float, now: float) -> bool:
+    """Whether a value computed at ``computed_at`` may still be used at ``now`` (all seconds).
+
+    A value that was never computed (None) may not.
+    """
+    return computed_at is not None and now <= computed_at + validity_s
