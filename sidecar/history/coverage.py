@@ -12,6 +12,7 @@ to 09:00, and its steps are 5 and 55 min.
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from statistics import median_low
 
 from sidecar.throttle.validity import is_valid
 from sidecar.volumes import Observation, Reading
@@ -89,7 +90,9 @@ class Coverage:
 
         Without a valid reading for most of each step, most of the time is not known.
         """
-        usual = {broker: _median(steps) for broker, steps in sorted(self._steps.items())}
+        usual = {
+            broker: median_low(steps.elements()) for broker, steps in sorted(self._steps.items())
+        }
         return {broker: step for broker, step in usual.items() if step > 2 * self._validity_s}
 
     def _see_broker(self, broker_id: int, at: float) -> None:
@@ -105,12 +108,3 @@ class Coverage:
         elif not is_valid(last, self._validity_s, at):
             self._gaps.setdefault((last + self._validity_s, at), []).append(log_dir)
         self._last[log_dir] = at
-
-
-def _median(counts: Counter[int]) -> int:
-    left = counts.total() / 2
-    for value in sorted(counts):
-        left -= counts[value]
-        if left <= 0:
-            return value
-    return 0
