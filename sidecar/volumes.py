@@ -12,12 +12,16 @@ volume of 0 bytes has a ratio of 0.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Protocol
 
 SAME_FILE_SYSTEM: Final = 0.0001
 """The share of its size by which available bytes of log dirs on one file system may differ."""
+
+
+LogDir = tuple[int, str]
+"""A broker's node id, and the path of one of its log dirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,7 @@ class Volume:
     available_bytes: int
 
     @property
-    def place(self) -> tuple[int, str]:
+    def place(self) -> LogDir:
         """The broker's node id and the log dir's path, which identify it."""
         return self.broker_id, self.log_dir
 
@@ -50,6 +54,11 @@ class Volume:
     def available_ratio(self) -> float:
         """Available divided by total bytes; 0.0 when the total is 0."""
         return self.available_bytes / self.total_bytes if self.total_bytes else 0.0
+
+    @property
+    def emptied(self) -> "Volume":
+        """The volume if all of it was available."""
+        return replace(self, available_bytes=self.total_bytes)
 
     def may_share(self, other: "Volume") -> bool:
         """Whether two log dirs lie on one file system, as far as their sizes tell.

@@ -11,11 +11,12 @@ from typing import Final
 import click
 
 from sidecar.cli.tables import print_rows
-from sidecar.history.coverage import Coverage, LogDir
+from sidecar.history.coverage import Coverage
 from sidecar.history.reader import HistoryReader
 from sidecar.status.moments import span
 from sidecar.throttle.replay import Episode, Replay
 from sidecar.throttle.sizes import size
+from sidecar.volumes import LogDir
 
 _MOST_SHOWN: Final = 10
 """The most times that are listed, and the most brokers of each."""

@@ -12,10 +12,9 @@ from typing import Any, Final
 
 from sidecar.cli.sidecar_client import Answer
 from sidecar.throttle.memory import VolumeState
+from sidecar.volumes import LogDir
 
 ALONE: Final = "Not known without the sidecar: readings of fenced brokers, overrides, readers."
-
-LogDir = tuple[int, str]
 
 _READ: Final = {"factor", "source", "reason", "violations"}
 

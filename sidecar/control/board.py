@@ -41,7 +41,7 @@ from sidecar.throttle.rules import Rules
 from sidecar.throttle.schedule import Release
 from sidecar.throttle.user_throttles import release, throttle_users
 from sidecar.throttle.validity import is_valid
-from sidecar.volumes import Failure, FailureKind, Observation
+from sidecar.volumes import Failure, FailureKind, LogDir, Observation
 
 MOST_CHANGES: Final = 1000
 """The most changes that are kept. A volume that changes every second fills this in a quarter of an
@@ -521,5 +521,5 @@ def _budgets(decision: Decision) -> Mapping[str, BudgetThrottle]:
     return {owner: replace(each, at=0.0) for owner, each in decision.budgets.items()}
 
 
-def _log_dirs(states: Sequence[VolumeState]) -> frozenset[tuple[int, str]]:
+def _log_dirs(states: Sequence[VolumeState]) -> frozenset[LogDir]:
     return frozenset(state.volume.place for state in states)

@@ -10,8 +10,8 @@ is none.
 import logging
 
 from sidecar.control.board import Snapshot
-from sidecar.throttle.memory import LogDir
 from sidecar.throttle.misfits import misfits, sentences
+from sidecar.volumes import LogDir
 
 _log = logging.getLogger(__name__)
 

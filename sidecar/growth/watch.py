@@ -29,9 +29,9 @@ from sidecar.growth.writers import Writers
 from sidecar.throttle.arrivals import Arrivals
 from sidecar.throttle.fill import seconds_to
 from sidecar.throttle.growth import Split, grows, near_limit, unthrottled, with_reserve
-from sidecar.throttle.memory import LogDir, VolumeState
+from sidecar.throttle.memory import VolumeState
 from sidecar.throttle.sizes import size
-from sidecar.volumes import Failure, Volume
+from sidecar.volumes import Failure, LogDir, Volume
 
 LOOK_S: Final = 5.0
 """How often the watch checks for volumes near a limit."""

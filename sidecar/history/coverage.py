@@ -15,10 +15,7 @@ from dataclasses import dataclass
 from statistics import median_low
 
 from sidecar.throttle.validity import is_valid
-from sidecar.volumes import Observation, Reading
-
-LogDir = tuple[int, str]
-"""A broker's id and the path of its log dir."""
+from sidecar.volumes import LogDir, Observation, Reading
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,10 +35,9 @@ from sidecar.kafka.producer_messages import AllTopics
 from sidecar.kafka.relief_messages import EARLIEST, LATEST, refused
 from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.throttle.growth import Partition
-from sidecar.throttle.memory import LogDir
 from sidecar.throttle.partition_track import Sight
 from sidecar.throttle.relief import BEYOND, ReliefClass, class_of, matching
-from sidecar.volumes import Failure
+from sidecar.volumes import Failure, LogDir
 
 NAMES_S: Final = 60.0
 """How late a new topic is noticed."""

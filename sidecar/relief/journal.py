@@ -24,7 +24,7 @@ from typing import Final, Literal
 import msgspec
 
 from sidecar.threads import OwnThreads
-from sidecar.throttle.memory import LogDir
+from sidecar.volumes import LogDir
 
 KEPT_DAYS: Final = 90
 MOST: Final = 1000

@@ -41,7 +41,7 @@ from sidecar.settings import KafkaAdmin
 from sidecar.settings.values import ReliefMode
 from sidecar.threads import OwnThreads
 from sidecar.throttle.growth import Partition
-from sidecar.throttle.memory import LogDir, VolumeState
+from sidecar.throttle.memory import VolumeState
 from sidecar.throttle.partition_track import Track, next_track
 from sidecar.throttle.peak import Peak, growth_of
 from sidecar.throttle.relief import (
@@ -58,7 +58,7 @@ from sidecar.throttle.relief import (
     plan,
 )
 from sidecar.throttle.sizes import size
-from sidecar.volumes import Failure, FailureKind
+from sidecar.volumes import Failure, FailureKind, LogDir
 
 _log = logging.getLogger(__name__)
 

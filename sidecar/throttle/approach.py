@@ -24,9 +24,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from sidecar.throttle.fill_rates import FillRates
-from sidecar.throttle.memory import LogDir, VolumeState
+from sidecar.throttle.memory import VolumeState
 from sidecar.throttle.quota_steps import RISE
 from sidecar.throttle.sizes import size
+from sidecar.volumes import LogDir
 
 LEAD_S: Final = 80.0
 """Where it is known what clients write."""

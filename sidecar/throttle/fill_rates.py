@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sidecar.throttle.fill import WINDOW_S, Fill, first_fill, next_fill, rate_over
-from sidecar.throttle.memory import LogDir, Memory, VolumeState
+from sidecar.throttle.memory import Memory, VolumeState
 from sidecar.throttle.peak import Peak, growth_of
+from sidecar.volumes import LogDir
 
 SLOW_S: Final = 20.0
 LONG_S: Final = 60.0

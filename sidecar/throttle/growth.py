@@ -24,6 +24,7 @@ from enum import StrEnum
 from heapq import nlargest
 from typing import Final
 
+from sidecar.throttle.fold import is_low
 from sidecar.throttle.memory import Memory, VolumeState
 from sidecar.throttle.rules import Rules
 from sidecar.throttle.sizes import size
@@ -206,15 +207,13 @@ class Split:
 
 def near_limit(memory: Memory, rules: Rules) -> list[VolumeState]:
     """The online volumes of active brokers that are near or past a limit, the worst first."""
-    soft = rules.soft_limit
     near = [
         state
         for broker in memory.active_brokers()
         for state in broker.volumes
         if state.online
         and (
-            state.violates
-            or (soft is not None and soft.judge(state.volume).violates)
+            is_low(state, rules)
             or (state.seconds_left is not None and state.seconds_left <= NEAR_S)
         )
     ]

@@ -23,7 +23,7 @@ from sidecar.throttle.fill import Fill, first_fill, seconds_to
 from sidecar.throttle.limits import Verdict
 from sidecar.throttle.user_throttles import UserThrottles
 from sidecar.throttle.validity import is_valid
-from sidecar.volumes import Failure, Membership, OfflineLogDir, Volume
+from sidecar.volumes import Failure, LogDir, Membership, OfflineLogDir, Volume
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,11 +185,7 @@ class Slope:
     at: float
     fell_at: float
     falls: bool
-    learned: Mapping[tuple[int, str], Learned] = field(default_factory=dict)
-
-
-LogDir = tuple[int, str]
-"""A broker's node id, and the path of one of its log dirs."""
+    learned: Mapping[LogDir, Learned] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ volume violates the limit, it violates it even when it is empty.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from sidecar.throttle.memory import VolumeState
@@ -67,8 +67,7 @@ def sentences(found: Iterable[Misfit]) -> Iterator[str]:
 def _of_volume(state: VolumeState, rules: Rules) -> dict[Line, str]:
     limit, soft_limit, stop_line = rules.required_limit, rules.soft_limit, rules.stop_line
     volume, named = state.volume, f"the limit of {limit.describe()}"
-    empty = replace(volume, available_bytes=volume.total_bytes)
-    threshold = limit.judge(volume).threshold_bytes
+    empty, threshold = volume.emptied, limit.judge(volume).threshold_bytes
     effects: dict[Line, str] = {}
     if limit.judge(empty).violates:
         effects["limit"] = f"even an empty volume violates {named}; set a lower limit"

@@ -9,13 +9,12 @@ of 1 TB: 98 GB, what 1.25 GB/s write in 79 s. A volume that fills by 900 MB/s ne
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import VolumeState
 from sidecar.throttle.sizes import size
-from sidecar.volumes import Volume
 
 ENOUGH_BYTES_PER_SECOND: Final = 1.25e9
 """10 Gbit/s: more than the networks of most brokers have, here all on one volume."""
@@ -88,7 +87,7 @@ def recommended_stop_line(
     least_bytes = min(state.verdict.threshold_bytes for state in known)
     needed_bytes = ENOUGH_BYTES_PER_SECOND * reaction_s
     line = limit.scaled(min(_SHARE, needed_bytes / least_bytes))
-    if line is None or any(line.judge(_empty(state.volume)).violates for state in known):
+    if line is None or any(line.judge(state.volume.emptied).violates for state in known):
         return None
     # Rounding to two digits may have made the line lower than the share asked for.
     share = line.value / limit.value
@@ -98,10 +97,6 @@ def recommended_stop_line(
     fastest = max(known, key=lambda state: _used_up(state, share, reaction_s))
     too_fast = fastest if _used_up(fastest, share, reaction_s) > 1.0 else None
     return RecommendedStopLine(line, room_bytes, reaction_s, too_fast)
-
-
-def _empty(volume: Volume) -> Volume:
-    return replace(volume, available_bytes=volume.total_bytes)
 
 
 def _used_up(state: VolumeState, share: float, reaction_s: float) -> float:

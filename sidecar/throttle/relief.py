@@ -40,10 +40,9 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Final
 
-from sidecar.throttle.memory import LogDir
 from sidecar.throttle.partition_track import Track
 from sidecar.throttle.sizes import size
-from sidecar.volumes import Volume
+from sidecar.volumes import LogDir, Volume
 
 ROUND_S: Final = 10.0
 """The time between two steps."""

@@ -17,8 +17,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from sidecar.throttle.memory import BrokerState, Computed, Contents, LogDir, Memory, VolumeState
+from sidecar.throttle.memory import BrokerState, Computed, Contents, Memory, VolumeState
 from sidecar.throttle.validity import is_valid
+from sidecar.volumes import LogDir
 
 MOST_TOPICS: Final = 2000
 MOST_CHARACTERS: Final = 64_000

@@ -23,10 +23,9 @@ from math import inf
 from statistics import median_low
 from typing import Final
 
-from sidecar.history.coverage import LogDir
 from sidecar.history.imports.points import DataError, Kind, Point, Series
 from sidecar.history.imports.volume_names import VolumeNames
-from sidecar.volumes import Observation, Reading, Volume
+from sidecar.volumes import LogDir, Observation, Reading, Volume
 
 _STEPS_OF_A_GAP: Final = 1.5
 """From that many usual steps on, sizes are missing; fewer are a step that came late."""
@@ -80,14 +79,14 @@ def combine(points: Iterable[Point], names: VolumeNames, origin: str) -> Combine
         if known.size_bytes != point.size_bytes:
             raise DataError(_conflict(known, point, log_dir))
     rows = _rows(sizes, combined.unpaired)
-    combined.readings.update(row.log_dir for row in rows)
+    combined.readings.update(row.volume.place for row in rows)
     latest: dict[int, dict[LogDir, _Row]] = {}
     for at, groups in groupby(_together(rows), key=lambda group: group[-1].at):
         answers: dict[int, Reading] = {}
         for group in groups:
             broker = group[0].volume.broker_id
             newest = latest.setdefault(broker, {})
-            newest.update((row.log_dir, row) for row in group)
+            newest.update((row.volume.place, row) for row in group)
             volumes = (
                 row.volume for row in newest.values() if row.at >= group[0].at or at < row.until
             )
@@ -109,10 +108,6 @@ class _Row:
     at: float
     until: float
     volume: Volume
-
-    @property
-    def log_dir(self) -> LogDir:
-        return self.volume.broker_id, self.volume.log_dir
 
 
 def _rows(
@@ -144,7 +139,7 @@ def _rows(
                 each, _ends([at for at, _ in each], usual[log_dir]), strict=True
             )
         ),
-        key=lambda row: (row.at, row.log_dir),
+        key=lambda row: (row.at, row.volume.place),
     )
 
 
@@ -161,7 +156,7 @@ def _together(rows: Iterable[_Row]) -> list[list[_Row]]:
         if (
             group is None
             or row.at - group[0].at > _TOGETHER_S
-            or any(row.log_dir == each.log_dir for each in group)
+            or any(row.volume.place == each.volume.place for each in group)
         ):
             group = begun[row.volume.broker_id] = []
             groups.append(group)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from sidecar.history.coverage import LogDir
+from sidecar.volumes import LogDir
 
 _FIELD: Final = re.compile(r"\{(\w+)\}")
 BROKER: Final = "broker"

@@ -107,7 +107,7 @@ class Limit(ABC):
 
     def caveat(self, volume: Volume) -> str:
         """Why even an empty volume of this size violates the limit, to end a sentence; or ""."""
-        empty = replace(volume, available_bytes=volume.total_bytes)
+        empty = volume.emptied
         verdict = self.judge(empty)
         if verdict.violates:
             is_all = verdict.threshold_bytes == volume.total_bytes

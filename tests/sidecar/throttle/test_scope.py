@@ -7,7 +7,7 @@ import pytest
 
 from sidecar.throttle.decision import Decision, Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
-from sidecar.throttle.memory import Contents, LogDir, Memory, Override
+from sidecar.throttle.memory import Contents, Memory, Override
 from sidecar.throttle.rules import Rules
 from sidecar.throttle.scope import (
     MOST_CHARACTERS,
@@ -18,6 +18,7 @@ from sidecar.throttle.scope import (
     with_contents,
 )
 from sidecar.throttle.slope import SlopeRules
+from sidecar.volumes import LogDir
 from tests.sidecar.throttle.build import reading, remembering, whole, with_rules
 
 VALIDITY_S = 120.0

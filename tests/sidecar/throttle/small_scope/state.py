@@ -7,7 +7,8 @@ from typing import Final, NamedTuple
 
 from sidecar.throttle.decision import Decision, VolumeLimit
 from sidecar.throttle.fold import fail
-from sidecar.throttle.memory import LogDir, Memory
+from sidecar.throttle.memory import Memory
+from sidecar.volumes import LogDir
 from tests.sidecar.throttle.small_scope.events import (
     FENCED,
     LEFT,
