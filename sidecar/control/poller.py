@@ -9,7 +9,6 @@ so the next poll comes at 61 s.
 
 import asyncio
 import logging
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -119,23 +118,19 @@ class Poller:
         if memory is self._planned and now < self._next_at:
             return
         polls = OwnPolls(self.own_broker, self._asked_at, self._read_at)
-        plan = next_followers_poll(memory, self.timing, now, polls)
-        if plan is None or plan.brokers is None or plan.delay_s > 0.0:
-            self._planned, self._next_at = (
-                memory,
-                now + (math.inf if plan is None else plan.delay_s),
-            )
+        delay_s, brokers = next_followers_poll(memory, self.timing, now, polls)
+        if delay_s > 0.0:
+            self._planned, self._next_at = memory, now + delay_s
             return
         self._planned = None
         known = {*memory.active, self.own_broker}
         self._asked_at = {key: at for key, at in self._asked_at.items() if key in known}
         self._read_at = {key: at for key, at in self._read_at.items() if key in known}
-        self._asked_at.update(dict.fromkeys(plan.brokers, now))
+        self._asked_at.update(dict.fromkeys(brokers, now))
         # A broker that hangs must not delay the poll of another one near its limit.
         polls = OwnPolls(self.own_broker, self._asked_at, self._read_at)
-        following = next_followers_poll(memory, self.timing, now, polls)
-        delay_s = math.inf if following is None else following.delay_s
-        await self.poll(plan.brokers, self.timing.deadline_after(delay_s))
+        delay_s, _ = next_followers_poll(memory, self.timing, now, polls)
+        await self.poll(brokers, self.timing.deadline_after(delay_s))
 
     async def _wait(self, snapshot: Snapshot, whole_started: float) -> NextPoll:
         """Wait until the next poll is due, and return the brokers to ask.

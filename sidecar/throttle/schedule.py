@@ -215,7 +215,7 @@ class OwnPolls:
 
 def next_followers_poll(
     memory: Memory, timing: Timing, now: float, polls: OwnPolls
-) -> NextPoll | None:
+) -> tuple[float, frozenset[int]]:
     """The next poll of a sidecar whose observers poll the cluster.
 
     It polls the brokers that the observers do not see, since they may be cut off from a broker that
@@ -228,15 +228,16 @@ def next_followers_poll(
         polls: its own polls so far.
 
     Returns:
-        The poll, whose delay may be 0.0; None if no broker is known.
+        The time from now, seconds, >= 0, and the ids of the brokers to ask; infinite if no broker
+        is known.
     """
     if not memory.active:
-        return None
+        return math.inf, frozenset()
     own = set() if polls.own_broker is None else {polls.own_broker}
     due = {key: _due(key, memory, timing, polls) for key in memory.active.keys() | own}
     first = max(now, min(due.values()))
     brokers = frozenset(broker_id for broker_id, at in due.items() if at <= first)
-    return NextPoll(first - now, brokers)
+    return first - now, brokers
 
 
 def _due(broker_id: int, memory: Memory, timing: Timing, polls: OwnPolls) -> float:

@@ -90,12 +90,11 @@ def own_polls(observer: Polling, timing: Timing) -> int:
     ends_at, asked_at, count = now + 60.0, -math.inf, 0
     while True:
         polls = OwnPolls(FULL, {FULL: asked_at}, {FULL: asked_at})
-        plan = next_followers_poll(memory, timing, now, polls)
-        assert plan is not None
-        now += plan.delay_s
+        delay_s, asked = next_followers_poll(memory, timing, now, polls)
+        now += delay_s
         if now > ends_at:
             return count
-        assert frozenset({FULL}) == plan.brokers
+        assert frozenset({FULL}) == asked
         answer = reading(FULL, now, {"/d0": 500}, total=TOTAL)
         memory = factors.fold(memory, partial(now, [answer]))
         asked_at, count = now, count + 1
