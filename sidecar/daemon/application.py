@@ -34,7 +34,6 @@ from sidecar.api.readiness import Polling, why_not_ready
 from sidecar.control.board import Board
 from sidecar.control.capability import Capability, Services
 from sidecar.control.capability_failures import CapabilityFailures
-from sidecar.control.volume_contents import VolumeContents
 from sidecar.growth.capability import GrowthCapability
 from sidecar.peers.observations import ObservationLog
 from sidecar.status.inputs import StatusInputs, ToolSettings
@@ -46,7 +45,6 @@ def build_app(
     polling: Polling,
     *,
     capabilities: Sequence[Capability] = (),
-    contents: VolumeContents | None = None,
     peers: Sequence[str] = (),
     observations: ObservationLog | None = None,
     zone: Callable[[], str | None] = lambda: None,
@@ -61,7 +59,6 @@ def build_app(
         services: the board, and everything that a change through the API needs.
         polling: the expected times of polling.
         capabilities: the capabilities that add routes, in the order of the documentation.
-        contents: the topics on volumes, for the status page; None when no broker is queried.
         peers: the addresses of other sidecars, as far as they are known.
         observations: the observations of this sidecar for its followers; None to publish none.
         zone: the zone of this sidecar, for other sidecars.
@@ -83,7 +80,7 @@ def build_app(
     inputs = StatusInputs(
         board,
         polling.reaction_s,
-        contents,
+        services.contents,
         capabilities,
         failures,
         tools or ToolSettings(),

@@ -253,7 +253,6 @@ async def compose(
         services,
         polling,
         capabilities=capabilities,
-        contents=contents,
         peers=settings.peers,
         observations=seen,
         zone=_zone(settings, source),

@@ -127,7 +127,13 @@ class FakeSidecar:
         self.failures = CapabilityFailures(["producer_ids"])
         self.contents = VolumeContents(ask, self.clock) if ask is not None else None
         self._services = Services(
-            self.board, self.wall, self.tokens, self._persist, None, self.failures
+            self.board,
+            self.wall,
+            self.tokens,
+            self._persist,
+            None,
+            self.failures,
+            contents=self.contents,
         )
         self.app: FastAPI = build_app(
             self._services,
@@ -139,7 +145,6 @@ class FakeSidecar:
                 ReliefCapability(),
                 *more,
             ],
-            contents=self.contents,
             peers=peers,
             observations=ObservationLog(self.board.start_id, self.clock),
             registry=registry,
