@@ -40,7 +40,7 @@ from sidecar.api.views import (
 )
 from sidecar.control.board import Snapshot
 from sidecar.throttle.decision import Source
-from sidecar.throttle.full import full_at, limit_at
+from sidecar.throttle.full import limit_at, soonest_full_at
 from sidecar.throttle.leak import LeakRules
 from sidecar.throttle.readers import ReaderCounts
 
@@ -235,8 +235,8 @@ def quota_factors_document(wall: Wall, leak_rules: LeakRules) -> LongPollDocumen
             )
 
         # Computed as of now, so a reading that expires before the next poll counts until then.
-        window_s = leak_rules.window_s(snapshot.leaks)
-        ends_at = full_at(snapshot.memory, rules.validity_s, now, window_s)
+        volumes = snapshot.memory.valid_volumes(rules.validity_s, now)
+        ends_at = soonest_full_at(volumes, leak_rules.window_s(snapshot.leaks))
         computed = decision.source is Source.OBSERVATION and decision.factor > 0.0
         foreseen = limit_at(snapshot.memory, rules.validity_s, now) if computed else None
         return Collected(ends_at, document, leaks, foreseen)

@@ -22,7 +22,7 @@ from sidecar import __version__
 from sidecar.control.board import Board, Snapshot
 from sidecar.settings.values import RUNBOOKS_URL
 from sidecar.throttle.decision import Source
-from sidecar.throttle.full import full_at
+from sidecar.throttle.full import soonest_full_at
 from sidecar.throttle.memory import Memory, VolumeState
 from sidecar.throttle.throttled_fill import throttled_fills, throttled_since
 
@@ -164,8 +164,8 @@ class _BoardCollector(Collector):
     def _readers(self) -> Iterator[Metric]:
         board, now = self._board, self._board.now()
         leaks = board.snapshot.leaks
-        window_s = board.leak_rules.window_s(leaks)
-        ends_at = full_at(board.snapshot.memory, self._board.rules.validity_s, now, window_s)
+        volumes = board.snapshot.memory.valid_volumes(board.rules.validity_s, now)
+        ends_at = soonest_full_at(volumes, board.leak_rules.window_s(leaks))
         yield _gauge(
             "seconds_to_full",
             "The time until the first online volume of an active broker is full at its fill rate; "

@@ -111,7 +111,7 @@ class StateFile:
         return Damaged(f"the state file {self.path} is damaged ({problem}); {message}")
 
 
-def drop_record(path: Path, capability: str, disk: Disk | None = None) -> bool:
+def drop_record(path: Path, capability: str) -> bool:
     """Remove a capability's record from the state file of a sidecar that does not run.
 
     Returns:
@@ -121,7 +121,7 @@ def drop_record(path: Path, capability: str, disk: Disk | None = None) -> bool:
         OSError: the file can't be read or replaced; FileNotFoundError without a file.
         ValueError: the file is damaged.
     """
-    disk = disk or MachineDisk()
+    disk = MachineDisk()
     envelope = _Envelope.model_validate_json(disk.read(path))
     if envelope.sha256 != _checksum(envelope.state):
         raise ValueError("its checksum does not match")

@@ -10,23 +10,16 @@ Example: read at 10 s with 400 bytes available and a fill rate of 20 bytes/s, a 
 
 from collections.abc import Iterable
 
-from sidecar.throttle.fill import WINDOW_S, rate_over, seconds_to
+from sidecar.throttle.fill import rate_over, seconds_to
 from sidecar.throttle.memory import Memory, VolumeState
 
 
-def full_at(
-    memory: Memory, validity_s: float, now: float, window_s: float = WINDOW_S
-) -> float | None:
-    """When the first volume has 0 bytes available at its fill rate over ``window_s`` seconds.
+def soonest_full_at(volumes: Iterable[VolumeState], window_s: float) -> float | None:
+    """When the first of these volumes has 0 bytes available at its fill rate over ``window_s``.
 
     Returns:
         Steady seconds, which may be past; None when none is within ten years.
     """
-    return soonest_full_at(memory.valid_volumes(validity_s, now), window_s)
-
-
-def soonest_full_at(volumes: Iterable[VolumeState], window_s: float) -> float | None:
-    """When the first of these volumes has 0 bytes available; None when none is within ten years."""
     times = []
     for state in volumes:
         left_s = seconds_to(state.volume.available_bytes, rate_over(state.fill, window_s))

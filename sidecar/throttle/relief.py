@@ -240,7 +240,7 @@ def plan(view: View) -> Plan:
 
 
 def deletable_to(
-    partition: Expendable, declared: ReliefClass, groups_unknown: str = ""
+    partition: Expendable, declared: ReliefClass, groups_unknown: str
 ) -> tuple[int, str]:
     """The offset up to which a partition may be deleted, and what holds the rest."""
     return min(_bounds(partition, declared, groups_unknown))

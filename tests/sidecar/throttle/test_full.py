@@ -3,7 +3,8 @@
 import pytest
 
 from sidecar.throttle.decision import VolumeLimit
-from sidecar.throttle.full import full_at
+from sidecar.throttle.fill import WINDOW_S
+from sidecar.throttle.full import soonest_full_at
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory, Override
 from sidecar.throttle.rules import Rules
@@ -15,6 +16,11 @@ FACTORS = VolumeLimit(Rules(MinAvailableBytes(10), VALIDITY_S), 1.0)
 after = remembering(FACTORS)
 
 
+def full_at(memory: Memory, now: float, window_s: float = WINDOW_S) -> float | None:
+    """When the first volume with a valid reading will be full."""
+    return soonest_full_at(memory.valid_volumes(VALIDITY_S, now), window_s)
+
+
 def test_docstring_example() -> None:
     """400 bytes at 20 bytes/s, read at 10 s: full at 30 s, until the reading is 300 s old."""
     memory = after(
@@ -22,21 +28,21 @@ def test_docstring_example() -> None:
         whole(10.0, [reading(1, 10.0, {"/d": 400}, total=1000)]),
     )
     moments = [10.0, 29.0, 31.0, 310.0, 310.1]
-    assert [30.0, 30.0, 30.0, 30.0, None] == [full_at(memory, VALIDITY_S, now) for now in moments]
+    assert [30.0, 30.0, 30.0, 30.0, None] == [full_at(memory, now) for now in moments]
 
 
 def test_nothing_fills() -> None:
     """No volume, no known rate, a steady volume and one that empties have no time."""
-    assert full_at(Memory(), VALIDITY_S, 0.0) is None
+    assert full_at(Memory(), 0.0) is None
     first = whole(0.0, [reading(1, 0.0, {"/a": 50, "/b": 50})])
-    assert full_at(after(first), VALIDITY_S, 0.0) is None
+    assert full_at(after(first), 0.0) is None
     second = whole(10.0, [reading(1, 10.0, {"/a": 50, "/b": 60})])
-    assert full_at(after(first, second), VALIDITY_S, 10.0) is None
+    assert full_at(after(first, second), 10.0) is None
 
 
 def test_no_byte_available() -> None:
     """A volume without one is full since it was read, whether a rate is known or not."""
-    assert 5.0 == full_at(after(whole(5.0, [reading(1, 5.0, {"/d": 0})])), VALIDITY_S, 7.0)
+    assert 5.0 == full_at(after(whole(5.0, [reading(1, 5.0, {"/d": 0})])), 7.0)
 
 
 def test_the_first_of_several() -> None:
@@ -46,7 +52,7 @@ def test_the_first_of_several() -> None:
         whole(10.0, [reading(1, 10.0, {"/a": 80, "/b": 8}), reading(2, 10.0, {"/a": 50})]),
     )
     # 80 bytes at 1/s are full at 90 s, 8 at 1/s at 18 s, 50 at 4/s at 22.5 s.
-    assert 18.0 == full_at(memory, VALIDITY_S, 10.0)
+    assert 18.0 == full_at(memory, 10.0)
 
 
 def test_the_window_of_the_rate() -> None:
@@ -59,8 +65,8 @@ def test_the_window_of_the_rate() -> None:
         used = 60 if second >= 27 else 0
         seen = reading(1, float(second), {"/d": 960 - used}, total=1000)
         memory = FACTORS.fold(memory, whole(float(second), [seen]))
-    assert 30.0 + 900 / 12 == full_at(memory, VALIDITY_S, 30.0)
-    assert 30.0 + 900 / (60 / 22) == full_at(memory, VALIDITY_S, 30.0, window_s=20.0)
+    assert 30.0 + 900 / 12 == full_at(memory, 30.0)
+    assert 30.0 + 900 / (60 / 22) == full_at(memory, 30.0, window_s=20.0)
 
 
 @pytest.mark.parametrize(
@@ -76,8 +82,8 @@ def test_the_window_of_the_rate() -> None:
 def test_what_does_not_fill_any_more(last: Observation) -> None:
     """The volume is offline, or has space freed, or its broker has left the cluster."""
     before = [whole(0.0, [reading(1, 0.0, {"/d": 40})]), whole(10.0, [reading(1, 10.0, {"/d": 5})])]
-    assert full_at(after(*before), VALIDITY_S, 10.0) is not None
-    assert full_at(after(*before, last), VALIDITY_S, 11.0) is None
+    assert full_at(after(*before), 10.0) is not None
+    assert full_at(after(*before, last), 11.0) is None
 
 
 def test_a_broker_that_fell_silent() -> None:
@@ -86,7 +92,7 @@ def test_a_broker_that_fell_silent() -> None:
     filled = [reading(1, 10.0, {"/d": 20}), reading(2, 10.0, {"/d": 80})]
     memory = after(whole(0.0, seen), whole(10.0, filled))
     memory = FACTORS.fold(memory, partial(11.0, silent=[1]))
-    assert 20.0 == full_at(memory, VALIDITY_S, 12.0)
+    assert 20.0 == full_at(memory, 12.0)
     memory = FACTORS.fold(memory, whole(400.0, [reading(2, 400.0, {"/d": 41})], silent=[1]))
     # Broker 2: 39 bytes in 390 s, 41 left.
-    assert pytest.approx(400.0 + 410.0) == full_at(memory, VALIDITY_S, 400.0)
+    assert pytest.approx(400.0 + 410.0) == full_at(memory, 400.0)
