@@ -480,7 +480,6 @@ def _cut(decision: Decision) -> Decision:
         decision,
         violations=decision.violations[:MOST_VIOLATIONS],
         at_stop_line=decision.at_stop_line[:MOST_VIOLATIONS],
-        users={},
         user_throttles={},
         budgets={},
         topics=decision.topics and decision.topics[:1],

@@ -102,14 +102,12 @@ def _log_stop_line(before: Snapshot | None, after: Snapshot) -> None:
 
 def _log_users(before: Snapshot | None, after: Snapshot) -> None:
     decided = after.decision.decided
-    old = {} if before is None else before.decision.decided.users
-    new = decided.users
+    old = {} if before is None else before.decision.decided.user_throttles
+    new = decided.user_throttles
     enforced = after.decision.shadow is None and after.readers.readers
     is_ = "is" if enforced else "would be"
     for user in sorted(set(new) - set(old)):
-        throttle = decided.user_throttles.get(user)
-        reason = "" if throttle is None else f": {throttle.reason}"
-        _log.warning("user %s %s throttled%s", user, is_, reason, extra={"user": user})
+        _log.warning("user %s %s throttled: %s", user, is_, new[user].reason, extra={"user": user})
     for user in sorted(set(old) - set(new)):
         _log.info("user %s %s no longer throttled", user, is_, extra={"user": user})
 
@@ -151,8 +149,6 @@ def _for_all(decision: Decision) -> Decision:
     shadow = None if decision.shadow is None else _for_all(decision.shadow)
     return replace(
         decision,
-        users={},
-        users_until=None,
         user_throttles={},
         shadow=shadow,
         budgets={},

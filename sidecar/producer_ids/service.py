@@ -240,5 +240,5 @@ def user_throttles_of(board: Board) -> Mapping[str, UserThrottle]:
     return {
         user: each
         for user, each in sorted(throttles_of(left, NAME).items())
-        if user in snapshot.decision.users
+        if user in snapshot.decision.user_throttles
     }

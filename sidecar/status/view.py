@@ -69,15 +69,15 @@ class ThrottledUser:
     Attributes:
         name: the user's name.
         effect: the effect of the factor.
-        reason: the reason; "" when it is not known.
-        until: when the factor ends by itself; None when that is not known.
-        enforcer: the capability that throttles; "" when it is not known.
+        reason: the reason.
+        until: when the factor ends by itself.
+        enforcer: the capability that throttles.
     """
 
     name: str
     effect: str
     reason: str
-    until: Moment | None
+    until: Moment
     enforcer: str
 
 
@@ -307,12 +307,9 @@ def _changes(board: Board, now: Now) -> list[Changed]:
 
 def _users(decision: Decision, counts: ReaderCounts, now: Now) -> Iterator[ThrottledUser]:
     for name, factor in islice(sorted(decision.users.items()), USERS):
-        throttle, does = decision.user_throttles.get(name), effect(factor, counts.of_users)
-        if throttle is None:
-            yield ThrottledUser(name, does, "", None, "")
-        else:
-            until = now.moment(throttle.ends_at)
-            yield ThrottledUser(name, does, throttle.reason, until, throttle.enforcer)
+        throttle = decision.user_throttles[name]
+        does, until = effect(factor, counts.of_users), now.moment(throttle.ends_at)
+        yield ThrottledUser(name, does, throttle.reason, until, throttle.enforcer)
 
 
 def _override(snapshot: Snapshot, counts: ReaderCounts, now: Now) -> Overridden | None:

@@ -28,7 +28,7 @@ from sidecar.throttle.rules import NO_RULES, Rules
 from sidecar.throttle.scope import ALL, scope_of, unread
 from sidecar.throttle.slope import next_slope
 from sidecar.throttle.stop_line import volumes_at_stop_line
-from sidecar.throttle.user_throttles import UserThrottle, current_throttles, next_end
+from sidecar.throttle.user_throttles import UserThrottle, current_throttles
 from sidecar.throttle.validity import is_valid
 from sidecar.volumes import Failure, FailureKind, Observation
 
@@ -59,11 +59,7 @@ class Decision:
         valid_until: the last moment at which this decision is valid without news, steady seconds;
             None when only news ends it.
         override: the operator's factor, while it applies.
-        users: user name -> the factor for that user's quotas, besides the factor for all; the
-            stricter of the two applies.
-        users_until: the last moment at which ``users`` is valid without news, steady seconds; None
-            when only news ends it.
-        user_throttles: user name -> the throttle that is the reason of its factor.
+        user_throttles: user name -> the throttle of that user, besides the factor for all.
         shadow: the decision that would apply in enforce mode; None when this one applies.
         is_sloped: whether the factor is on its slope, where it moves without a new decision.
         topics: the throttle applies to clients that write to one of these topics, sorted; None if
@@ -84,8 +80,6 @@ class Decision:
     computed_at: float | None = None
     valid_until: float | None = None
     override: Override | None = None
-    users: Mapping[str, float] = field(default_factory=dict)
-    users_until: float | None = None
     user_throttles: Mapping[str, UserThrottle] = field(default_factory=dict)
     shadow: "Decision | None" = None
     is_sloped: bool = False
@@ -108,9 +102,18 @@ class Decision:
         return self.source is Source.OBSERVATION and bool(self.at_stop_line)
 
     @property
+    def users(self) -> Mapping[str, float]:
+        """User name -> the factor for that user's quotas, besides the factor for all.
+
+        The stricter of the two applies, whatever the source of the factor for all is.
+        """
+        return dict.fromkeys(self.user_throttles, 0.0)
+
+    @property
     def changes_after(self) -> float | None:
         """The last moment at which the whole decision is valid without news, steady seconds."""
-        return _first_of(self.valid_until, self.users_until, self.budgets_until)
+        ends = (each.ends_at for each in self.decided.user_throttles.values())
+        return _first_of(self.valid_until, self.budgets_until, *ends)
 
 
 def _first_of(*moments: float | None) -> float | None:
@@ -176,7 +179,6 @@ class VolumeLimit:
             enforced.at_stop_line,
             enforced.computed_at,
             enforced.valid_until,
-            users_until=enforced.users_until,
             shadow=enforced,
         )
 
@@ -196,15 +198,7 @@ class VolumeLimit:
             decision = replace(decision, budgets=budgets, budgets_until=until)
         if not memory.user_throttles:
             return decision
-        # Throttles of single users add to every source, also to an override. The stricter of the
-        # two factors applies to a user.
-        throttles = current_throttles(memory.user_throttles, now)
-        return replace(
-            decision,
-            users=dict.fromkeys(throttles, 0.0),
-            users_until=next_end(memory.user_throttles, now),
-            user_throttles=throttles,
-        )
+        return replace(decision, user_throttles=current_throttles(memory.user_throttles, now))
 
     def _decide(self, memory: Memory, now: float) -> Decision:
         computed = memory.computed

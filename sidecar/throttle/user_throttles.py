@@ -89,11 +89,3 @@ def current_throttles(user_throttles: UserThrottles, now: float) -> Mapping[str,
         if user not in last_to_end or throttle.ends_at > last_to_end[user].ends_at:
             last_to_end[user] = throttle
     return last_to_end
-
-
-def next_end(user_throttles: UserThrottles, now: float) -> float | None:
-    """When the next user is released, steady seconds; None when no user is throttled."""
-    return min(
-        (throttle.ends_at for throttle in current_throttles(user_throttles, now).values()),
-        default=None,
-    )

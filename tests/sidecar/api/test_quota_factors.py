@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from sidecar.api.documents import QuotaFactorsDocument
-from sidecar.throttle.decision import Decision, VolumeLimit
+from sidecar.throttle.decision import VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
-from sidecar.throttle.memory import Contents, Memory
+from sidecar.throttle.memory import Contents
 from sidecar.throttle.slope import SlopeRules
 from tests.sidecar.api.build import FACTORS, FakeSidecar
 from tests.sidecar.throttle.build import FakeClock, reading, whole, with_rules
@@ -217,12 +217,8 @@ async def test_a_reading_that_is_too_old_says_nothing() -> None:
 
 
 async def test_factors_of_single_users() -> None:
-    """The factors that a source decides for users have the users' names."""
-
-    class Tenants(VolumeLimit):
-        def decide(self, memory: Memory, now: float) -> Decision:
-            return replace(super().decide(memory, now), users={"etl": 0.5, 'ö"': 0.0})
-
-    sidecar = FakeSidecar(factors=Tenants(FACTORS.rules, 1.0))
+    """They have the users' names."""
+    sidecar = FakeSidecar(factors=VolumeLimit(FACTORS.rules, 1.0))
+    sidecar.board.throttle_users("ids", dict.fromkeys(("etl", 'ö"'), (60.0, "too many")))
     document = (await sidecar.get(URL)).json()
-    assert (1.0, {"etl": 0.5, 'ö"': 0.0}) == (document["factor"], document["users"])
+    assert (1.0, {"etl": 0.0, 'ö"': 0.0}) == (document["factor"], document["users"])

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from sidecar.control.board import MOST_CHANGES, Board, PersistedState, Snapshot
-from sidecar.throttle.decision import Decision, Disabled, Source, VolumeLimit
+from sidecar.throttle.decision import Disabled, Source, VolumeLimit
 from sidecar.throttle.fold import fail
 from sidecar.throttle.leak import LeakRules, Leaks
 from sidecar.throttle.limits import MinAvailableBytes
@@ -186,19 +186,13 @@ def test_an_enforcer_takes_back_its_own_throttles_alone() -> None:
 
 
 def test_generation_grows_with_the_factors_of_users() -> None:
-    """A user's factor alone begins a generation, the same again does not."""
-    users: dict[str, float] = {}
-
-    class Tenants(VolumeLimit):
-        def decide(self, memory: Memory, now: float) -> Decision:
-            return replace(super().decide(memory, now), users=dict(users))
-
-    board = Board(Tenants(factors.rules, 1.0), FakeClock())
-    generations = []
-    for factor in (1.0, 0.5, 0.5):
-        users["etl"] = factor
-        generations.append(board.update(lambda memory: memory).generation)
-    assert [2, 3, 3] == generations
+    """A user's throttle alone begins a generation, a longer one does not."""
+    board = Board(factors, FakeClock())
+    courses = ({"etl": 60.0}, {"etl": 90.0}, {"web": 60.0})
+    updates = [{user: (at, "too many") for user, at in each.items()} for each in courses]
+    generations = [board.throttle_users("ids", each).generation for each in updates]
+    generations.append(board.throttle_users("ids", {}, ["etl"]).generation)
+    assert [2, 2, 3, 4] == generations
 
 
 def test_generation_stays_while_only_numbers_move() -> None:

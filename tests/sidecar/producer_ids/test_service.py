@@ -70,10 +70,10 @@ def test_a_user_is_throttled_from_the_first_id_too_many_and_no_other_user_is() -
     assert {} == board.snapshot.decision.users
     watch.seen("bob", AT_ONCE)
     assert {"bob": 0.0} == board.snapshot.decision.users
-    assert 1072.0 == board.snapshot.decision.users_until
+    assert 1072.0 == board.snapshot.decision.changes_after
     watch.seen("bob", AT_ONCE + 1)
     watch.review()
-    assert 1144.0 == pytest.approx(board.snapshot.decision.users_until)
+    assert 1144.0 == pytest.approx(board.snapshot.decision.changes_after)
     bob = user_throttles_of(board)["bob"]
     assert 1000.0 == bob.since
     assert bob.reason.startswith("2 new producer ids too many: 50 per PT1H are allowed, 550 at")

@@ -7,7 +7,6 @@ from sidecar.throttle.rules import Rules
 from sidecar.throttle.user_throttles import (
     UserThrottle,
     current_throttles,
-    next_end,
     release,
     throttle_users,
     throttles_of,
@@ -26,8 +25,6 @@ def test_a_user_throttle_lasts_until_its_end_and_not_longer() -> None:
         user_throttles, 172.0
     )
     assert {} == current_throttles(user_throttles, 172.001)
-    assert 172.0 == next_end(user_throttles, 172.0)
-    assert next_end(user_throttles, 172.001) is None
 
 
 def test_a_user_throttle_is_prolonged_and_shortened() -> None:
@@ -96,10 +93,9 @@ def test_no_enforcer_ends_or_shortens_anothers_throttle() -> None:
         throttle_user({}, "alice", 172.0, WHY, 100.0), other, {"alice": (200.0, "slow")}, 110.0
     )
     longest = UserThrottle(110.0, 200.0, "slow", other)
-    assert ({"alice": longest}, 200.0) == (current_throttles(both, 172.0), next_end(both, 172.0))
+    assert {"alice": longest} == current_throttles(both, 172.0)
     left = release(both, other, {"alice"})
     assert {"alice": UserThrottle(100.0, 172.0, WHY, IDS)} == current_throttles(left, 150.0)
-    assert 172.0 == next_end(left, 150.0)
     assert {"alice": longest} == current_throttles(release(both, IDS, {"alice"}), 150.0)
     shorter = throttle_user(both, "alice", 120.0, "few", 115.0)
     assert {"alice": longest} == current_throttles(shorter, 115.0)
