@@ -70,17 +70,15 @@ class ContentsWatch:
             return
         self._asked_at |= dict.fromkeys(due, now)
         limit = asyncio.Semaphore(_AT_ONCE)
+        read: dict[int, Mapping[str, frozenset[str]]] = {}
 
-        async def fetch(broker_id: int) -> Mapping[str, frozenset[str]] | Failure:
+        async def fetch(broker_id: int) -> None:
             async with limit:
-                return await self.fetch(broker_id)
+                answer = await self.fetch(broker_id)
+            if not isinstance(answer, Failure):
+                read[broker_id] = answer
 
-        answers = await asyncio.gather(*map(fetch, due))
-        read = {
-            broker_id: answer
-            for broker_id, answer in zip(due, answers, strict=True)
-            if not isinstance(answer, Failure)
-        }
+        await asyncio.gather(*map(fetch, due))
         if read:
             self.board.update(
                 lambda memory: replace(

@@ -196,14 +196,7 @@ class VolumeContents:
         in_parts = read_at <= broker.in_parts_at + STALE_S
         if not (in_parts or read_at <= broker.arriving_at + STALE_S):
             broker.placements = ()
-            return replace(
-                contents,
-                splits={},
-                before=contents.splits,
-                arrivals={},
-                split_at=None,
-                arriving=None,
-            )
+            return Contents(result, contents.answered_at, before=contents.splits)
         named: Mapping[str, Sequence[str]] = {}
         topics: set[str] = set()
         if in_parts:
