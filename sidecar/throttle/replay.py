@@ -71,7 +71,14 @@ class Point:
 
 
 class Replay:
-    """Decides after each observation, as the daemon would have."""
+    """Decides after each observation, as the daemon would have.
+
+    Attributes:
+        first_at: the time of the first observation, epoch seconds; None before one.
+        last_at: the time of the last observation, epoch seconds.
+        observations: the number of observations.
+        known_s: the time between first and last observation without missing readings, seconds.
+    """
 
     def __init__(self, factors: Decider, missing: Sequence[tuple[float, float]] = ()) -> None:
         """Begins without an observation.
@@ -84,32 +91,17 @@ class Replay:
         self._missing = missing
         self._memory = Memory()
         self._decision: Decision | None = None
-        self._at = 0.0
         self._episodes: list[Episode] = []
         self._open: Episode | None = None
         self._points: list[Point] = []
         # The number of decisions that become one point, and the decisions that wait for a point.
         self._decisions_per_point = 1
         self._unmerged: list[Point] = []
-        self._observations = 0
-        self._known_s = 0.0
         self._ended_by_expiry = False
         self.first_at: float | None = None
-
-    @property
-    def known_s(self) -> float:
-        """The time between first and last observation without missing readings, seconds."""
-        return self._known_s
-
-    @property
-    def observations(self) -> int:
-        """The number of observations."""
-        return self._observations
-
-    @property
-    def last_at(self) -> float:
-        """The time of the last observation, epoch seconds."""
-        return self._at
+        self.last_at = 0.0
+        self.observations = 0
+        self.known_s = 0.0
 
     @property
     def points(self) -> list[Point]:
@@ -129,7 +121,7 @@ class Replay:
         self._memory = self._factors.fold(self._memory, observation)
         if self.first_at is None:
             self.first_at = now
-        self._observations += 1
+        self.observations += 1
         self._decide(now)
 
     def episodes(self) -> list[Episode]:
@@ -137,13 +129,13 @@ class Replay:
         return [*self._episodes, *([self._open] if self._open else [])]
 
     def _decide(self, now: float, *, is_expiry: bool = False) -> None:
-        before, since = self._decision, self._at
+        before, since = self._decision, self.last_at
         # A replay shows what enforce mode would do, also for the settings of observe mode.
         decision = self._factors.decide(self._memory, now).decided
-        self._decision, self._at = decision, now
+        self._decision, self.last_at = decision, now
         self._add_point(now, decision)
         known_s = self._known_between(since, now) if before is not None else 0.0
-        self._known_s += known_s
+        self.known_s += known_s
         if self._open is not None:
             stop_line_s = known_s if before is not None and before.stop_line_reached else 0.0
             self._open = replace(
