@@ -1,6 +1,6 @@
 """A state whose disk hangs at the start: what is published without it, and once it is read."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import replace
 
 import pytest
@@ -12,29 +12,22 @@ from sidecar.throttle.decision import Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory, Override
 from sidecar.throttle.rules import Rules
-from sidecar.volumes import Failure, FailureKind, Membership, Observation, Reading, Volume
-from tests.sidecar.throttle.build import FakeClock
+from sidecar.volumes import Observation
+from tests.sidecar.throttle.build import TIMED_OUT, FakeClock, reading, whole
 
 VALIDITY_S = 120.0
 START = 1000.0
 FULL, ROOM = 10, 90
-TIMED_OUT = Failure(FailureKind.TIMEOUT, "no answer in time")
 factors = VolumeLimit(Rules(MinAvailableBytes(30), VALIDITY_S), fallback=1.0)
 
 
 def observed(
-    at: float, seen: dict[int, int | None], fenced: Iterable[int] | None = (), cluster: str = "c"
+    at: float, seen: dict[int, int | None], fenced: Collection[int] | None = (), cluster: str = "c"
 ) -> Observation:
     """Broker -> its available bytes of 100; None: it did not answer."""
-    answers = {
-        broker_id: TIMED_OUT
-        if available is None
-        else Reading(broker_id, at, (Volume(broker_id, "/d", 100, available),))
-        for broker_id, available in seen.items()
-    }
-    active = {broker_id: f"b{broker_id}:9092" for broker_id in seen}
-    out = None if fenced is None else {broker_id: f"b{broker_id}:9092" for broker_id in fenced}
-    return Observation(at, "poll", Membership(cluster, active, out), answers)
+    answers = [reading(key, at, {"/d": free}) for key, free in seen.items() if free is not None]
+    silent = [key for key, free in seen.items() if free is None]
+    return whole(at, answers, silent=silent, fenced=fenced, cluster_id=cluster)
 
 
 def past(*observations: Observation, override: Override | None = None) -> PersistedState:
@@ -57,7 +50,7 @@ class Daemon:
         self.board = Board(factors, self.clock, unread="the disk hangs")
 
     def sees(
-        self, after_s: float, seen: dict[int, int | None], fenced: Iterable[int] | None = ()
+        self, after_s: float, seen: dict[int, int | None], fenced: Collection[int] | None = ()
     ) -> None:
         """It polls the cluster."""
         self.clock.now = START + after_s

@@ -262,14 +262,6 @@ class TestAStop:
         found = [stops(from_record(form, Rules(LIMIT, 300.0, line), NOW).memory) for line in lines]
         assert [set(), set(), {"/50", "/55"}, {"/50", "/55"}] == found
 
-    def test_another_limit_drops_it_with_the_factor(self) -> None:
-        """There is no computed factor, so nothing stops until the first observation."""
-        form = to_record(self.stopped(50), Rules(LIMIT, 300.0, self.LINE), unmoved)
-        assert (
-            from_record(form, Rules(MinAvailableBytes(90), 300.0, self.LINE), NOW).memory.computed
-            is None
-        )
-
 
 class TestAClockThatWasSetBack:
     """The machine's clock showed more at the write than it does at the start."""
