@@ -60,9 +60,10 @@ def command(  # noqa: PLR0917 - one argument for each option
     from sidecar.cli.running_sidecar import ALONE, RunningSidecar  # noqa: PLC0415
     from sidecar.daemon.start_files import check_state_folder, read_start_files  # noqa: PLC0415
 
-    state_file = read_start_files(settings).state_file
-    if state_file is not None:
-        check_state_folder(state_file)
+    read_start_files(settings)
+    # A disabled sidecar stores no state.
+    if settings.state_file is not None and settings.check_interval_s > 0.0:
+        check_state_folder(settings.state_file)
     # The command reports a failure once, below.
     logs.set_up("text", "error")
     seen = run_main(check_cluster(settings))

@@ -174,7 +174,7 @@ async def compose(
         tokens, settings.kafka_admin, expiries_of(settings.kafka_admin), files.tls
     )
     factors = _factors(settings)
-    board, writer = await _board(settings, factors, files.state_file, machine)
+    board, writer = await _board(settings, factors, machine)
     failures = CapabilityFailures((*CAPABILITIES, *_SPINE))
     request_log = (
         LogReader(file, settings.request_log_layout)
@@ -339,11 +339,11 @@ def _quota_writer(
 
 
 async def _board(
-    settings: Settings, factors: VolumeLimit | None, path: Path | None, machine: Machine
+    settings: Settings, factors: VolumeLimit | None, machine: Machine
 ) -> tuple[Board, StateWriter | None]:
     """Build the board with the state of an earlier run, and the writer of the state."""
     clock = machine.clock
-    state = _state_file(path, factors, machine.disk)
+    state = _state_file(settings.state_file, factors, machine.disk)
     restored, late, unread = None, None, ""
     if state is not None:
         restored, late, unread = await remembered(state, clock.now())

@@ -24,7 +24,6 @@ class StartFiles:
 
     Attributes:
         token: the token for changes; None refuses them.
-        state_file: the state file; None if the state is not stored. Its disk may hang.
         capabilities: name -> the function that builds the capability.
         factor_source: returns the factor; None if the volumes decide.
         quota_source: returns the quotas to set in Kafka; None to set none.
@@ -32,7 +31,6 @@ class StartFiles:
     """
 
     token: str | None
-    state_file: Path | None
     capabilities: Mapping[str, Build]
     factor_source: Source[float] | None
     quota_source: Source[Quotas] | None
@@ -48,7 +46,6 @@ def read_start_files(settings: Settings) -> StartFiles:
     factor, quotas = settings.factor_source, settings.quota_source
     return StartFiles(
         token_of(settings),
-        _state_file(settings),
         prepare_all(settings),
         None if factor is None else factor_source("SIDECAR_FACTOR_SOURCE", factor),
         None if quotas is None else quota_source("SIDECAR_QUOTA_SOURCE", quotas),
@@ -79,8 +76,3 @@ def check_state_folder(state_file: Path) -> None:
         raise SettingsError(
             (f"SIDECAR_STATE_FILE: {state_file} is a folder or a device: name a file",)
         )
-
-
-def _state_file(settings: Settings) -> Path | None:
-    # A disabled sidecar stores nothing.
-    return None if settings.check_interval_s == 0.0 else settings.state_file
