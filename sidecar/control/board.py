@@ -196,9 +196,8 @@ class Board:
         self._seen: set[int] = set()
         memory = restored.memory if restored is not None else Memory()
         decision = factors.decide(memory, now)
-        same = restored is not None and restored.effect == _effect(decision)
         since, leaks = now, NO_LEAKS
-        if restored is not None and same:
+        if restored is not None and restored.effect == _effect(decision):
             since = restored.since
             leaks = self.leak_rules.resumed(restored.shares, now)
         self._snapshot = Snapshot(decision, 1, since, memory, factors.rules, leaks=leaks)
