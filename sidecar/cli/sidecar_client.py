@@ -202,10 +202,9 @@ def _send(
     except OSError as error:
         why = _REFUSED if isinstance(error, ConnectionRefusedError) else error.strerror
         return _unreached(address, documents, why or str(error))
-    except AnswerCutError as error:
-        return _unreached(address, documents, f"{error}{_HINTS[address.scheme]}")
-    except SettingsError as error:
-        return _unreached(address, documents, str(error))
+    except (AnswerCutError, SettingsError) as error:
+        hint = _HINTS[address.scheme] if isinstance(error, AnswerCutError) else ""
+        return _unreached(address, documents, f"{error}{hint}")
     except (HttpError, ValueError, RecursionError):
         return _unreached(address, documents, "the server at this address is not a sidecar")
     return Answer(address, tuple(documents))

@@ -380,7 +380,7 @@ def test_without_a_jar_all_is_ok_too() -> None:
         pytest.param(
             replace(LOWERING, quotas=LEFT, sidecars=OBSERVING, observes=True),
             {("lowered quotas", "warn"), ("effect", "warn")},
-            "not restored: user 'alice' (10.0 MB/s before), and observe mode restores nothing -> run",
+            "(10.0 MB/s before), and observe mode restores nothing -> run",
             id="originals in observe mode",
         ),
         pytest.param(
