@@ -1,16 +1,15 @@
-"""Prepares every request before its route: treats HEAD as GET, and limits the body.
+"""Prepares every request before its route: treats HEAD as GET, and limits the stated length.
 
 A body with too large a stated length is refused before any of it is read. Any other body is refused
-as soon as it becomes too large.
+as soon as it becomes too large (``protocol.py``).
 
-Example: 65,537 bytes in one piece or in many are answered with 413.
+Example: a request with Content-Length: 65537 is answered with 413.
 """
 
 from typing import Final
 
 from starlette.datastructures import Headers
-from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sidecar.api.problems import problem
 
@@ -27,34 +26,14 @@ class BodyLimitMiddleware:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+        """Answer one request; the server passes nothing else (``server.py``)."""
         if _stated_length(scope) > LARGEST_BODY:
             await problem(413, TOO_LARGE)(scope, receive, send)
             return
         if scope["method"] == "HEAD":
             # A copy, because the server needs its own scope to know that it must send no body.
             scope = {**scope, "method": "GET"}
-        await self._app(scope, _Limited(receive), send)
-
-
-class _Limited:
-    """Return a ``receive`` that counts the bytes of the body."""
-
-    __slots__ = ("_receive", "_received")
-
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
-        self._received = 0
-
-    async def __call__(self) -> Message:
-        message = await self._receive()
-        self._received += len(message.get("body", b""))
-        if self._received > LARGEST_BODY:
-            raise HTTPException(413, TOO_LARGE)
-        return message
+        await self._app(scope, receive, send)
 
 
 def _stated_length(scope: Scope) -> int:
