@@ -14,7 +14,7 @@ Source: the article on request_percentage, "Quantidade variável de tenants".
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from sidecar.quotas.entities import ClientQuotas, Entity
@@ -113,7 +113,7 @@ class Watch:
             quotas: the current quotas.
             target: the plan for the tenants that count.
         """
-        due = limited(changes(quotas, target), self._largest_change)
+        due = [limited(each, self._largest_change) for each in changes(quotas, target)]
         gone = {
             entity: {key: None for key in values if quotas[entity].get(key) in values[key]}
             for entity, values in self._applied.items()
@@ -135,12 +135,8 @@ class Watch:
         return (*due, *changes(quotas, gone))
 
 
-def limited(changed: Sequence[Change], largest_change: float) -> tuple[Change, ...]:
-    """Limit each change to ``largest_change``, a fraction of the quota."""
-    return tuple(_limited(change, largest_change) for change in changed)
-
-
-def _limited(change: Change, largest_change: float) -> Change:
+def limited(change: Change, largest_change: float) -> Change:
+    """Limit a change to ``largest_change``, a fraction of the quota."""
     before, after = change.before, change.after
     if before is None or after is None:
         return change

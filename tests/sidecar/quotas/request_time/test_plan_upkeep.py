@@ -109,13 +109,13 @@ def test_a_step_is_a_tenth_of_the_quota(
     before: float | None, after: float | None, expected: float | None
 ) -> None:
     """A step is at least 0.1, so that it ends; a first quota and a removal are one step."""
-    (change,) = limited([Change(Entity("ann"), KEY, before, after)], 0.1)
+    change = limited(Change(Entity("ann"), KEY, before, after), 0.1)
     assert (before, expected) == (change.before, change.after)
 
 
 def test_a_whole_step_is_made_as_it_is() -> None:
     """0.75 has more decimals than steps have."""
-    (change,) = limited([Change(Entity("ann"), KEY, 0.5, 0.75)], 0.5)
+    change = limited(Change(Entity("ann"), KEY, 0.5, 0.75), 0.5)
     assert 0.75 == change.after
 
 
