@@ -6,8 +6,8 @@ its minimum and stops at its maximum. The shares stop rising when the capacity i
 tenants have their maximum.
 
 A share is rounded half up to a multiple of 0.1 %, so that the printed share is the one that is
-applied. Rounding may make the sum of the shares exceed the capacity by up to 0.05 % per share,
-which needs no warning.
+applied. Rounding may make the sum of the shares exceed the capacity by up to 0.05 % per share. The
+review of a plan (``sidecar.quotas.request_time.plan_review``) warns if the sum is higher.
 
 Example: with 6,400 %, 50 tenants get 128 % each, 100 get 64 %, and 115 get 55.7 % (55.652). With
 1,100 %, 120 tenants get 9.2 % (9.1667), 1,104 % in all. With 400 % and the weights 1 and 3, the
@@ -92,30 +92,7 @@ class MinimumNotMet:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class OverCapacity:
-    """Shares whose sum exceeds the capacity by more than rounding explains.
-
-    Attributes:
-        tenant: the tenant with the largest share; of several, the first by name.
-        share_percent: the share of that tenant.
-        sum_percent: the sum of all shares.
-        capacity_percent: the capacity that they share.
-    """
-
-    tenant: str
-    share_percent: float
-    sum_percent: float
-    capacity_percent: float
-
-    def __str__(self) -> str:
-        return (
-            f"{self.tenant}: its {self.share_percent:g} % and all other shares are "
-            f"{self.sum_percent:,.1f} %, over the capacity of {self.capacity_percent:,g} %"
-        )
-
-
-ShareWarning = SmallShare | MinimumNotMet | OverCapacity
+ShareWarning = SmallShare | MinimumNotMet
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,20 +150,8 @@ def fair_shares(
         for tenant in tenants
         if percent[tenant.name] < tenant.minimum_percent
     )
-    return Shares(percent, (*unmet, *review(percent, float(capacity))))
-
-
-def review(percent: Mapping[str, float], capacity_percent: float) -> tuple[ShareWarning, ...]:
-    """Return the warnings about shares: shares under 1 %, and a sum over the capacity.
-
-    The capacity does not include the reserve.
-    """
     small = (SmallShare(name, share) for name, share in percent.items() if share < SMALL_PERCENT)
-    total = math.fsum(percent.values())
-    if Fraction(total) - Fraction(capacity_percent) <= len(percent) * _HALF / _TENTHS:
-        return tuple(small)
-    largest = min(percent, key=lambda name: (-percent[name], name))
-    return (*small, OverCapacity(largest, percent[largest], total, capacity_percent))
+    return Shares(percent, (*unmet, *small))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,17 +16,35 @@ from dataclasses import dataclass
 from typing import Final
 
 from sidecar.quotas.entities import DEFAULT, ClientQuotas, Entity, QuotaKey
-from sidecar.quotas.request_time.fair_shares import (
-    SMALL_PERCENT,
-    OverCapacity,
-    ShareWarning,
-    SmallShare,
-)
+from sidecar.quotas.request_time.fair_shares import SMALL_PERCENT, ShareWarning, SmallShare
 from sidecar.quotas.request_time.quota_plan import Plan, TenantKind
 
 _MOST_ROUNDED_UP: Final = 0.05
 """The largest error of rounding to the nearest tenth."""
 _FLOAT_NOISE: Final = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class OverCapacity:
+    """Shares whose sum exceeds the capacity by more than rounding explains.
+
+    Attributes:
+        tenant: the tenant with the largest share; of several, the first by name.
+        share_percent: the share of that tenant.
+        sum_percent: the sum of all shares.
+        capacity_percent: the capacity that they share.
+    """
+
+    tenant: str
+    share_percent: float
+    sum_percent: float
+    capacity_percent: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.tenant}: its {self.share_percent:g} % and all other shares are "
+            f"{self.sum_percent:,.1f} %, over the capacity of {self.capacity_percent:,g} %"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +78,7 @@ class Unlimited:
         return f"{self.kind} that are not named have no limit; a default gives them one"
 
 
-PlanWarning = ShareWarning | OutsidePlan | UnknownTenant | Unlimited
+PlanWarning = ShareWarning | OverCapacity | OutsidePlan | UnknownTenant | Unlimited
 
 _Spent = tuple[float, int, str]
 """A share, the number of tenants that have it, and their names."""

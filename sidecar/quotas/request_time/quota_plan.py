@@ -19,7 +19,6 @@ from enum import StrEnum
 from sidecar.quotas.entities import DEFAULT, ClientQuotas, Default, Entity, QuotaKey
 from sidecar.quotas.request_time.fair_shares import (
     SMALL_PERCENT,
-    OverCapacity,
     Shares,
     ShareWarning,
     SmallShare,
@@ -148,7 +147,7 @@ def named_plan(terms: Terms, tenants: Collection[Tenant]) -> Plan:
     sharing = [tenant for tenant in tenants if tenant.name not in terms.internal]
     if not sharing:
         raise ValueError("there is no tenant to share the capacity")
-    fair = _fair(terms.capacity_percent, sharing, terms.reserve_percent)
+    fair = fair_shares(terms.capacity_percent, sharing, reserve_percent=terms.reserve_percent)
     internal = _internal(terms)
     shares: dict[Who, float] = {}
     shares.update(fair.percent)
@@ -197,16 +196,7 @@ def by_entity(
 def _internal(terms: Terms) -> Shares:
     if not terms.internal:
         return Shares({}, ())
-    return _fair(terms.reserve_percent, [Tenant(name) for name in terms.internal])
-
-
-def _fair(
-    capacity_percent: float, tenants: Sequence[Tenant], reserve_percent: float = 0.0
-) -> Shares:
-    fair = fair_shares(capacity_percent, tenants, reserve_percent=reserve_percent)
-    # The review warns about the sum, because it also counts quotas outside the plan.
-    warnings = tuple(each for each in fair.warnings if not isinstance(each, OverCapacity))
-    return Shares(fair.percent, warnings)
+    return fair_shares(terms.reserve_percent, [Tenant(name) for name in terms.internal])
 
 
 def _small(who: str, share: float) -> tuple[ShareWarning, ...]:

@@ -8,13 +8,11 @@ from hypothesis import strategies as st
 
 from sidecar.quotas.request_time.fair_shares import (
     MinimumNotMet,
-    OverCapacity,
     Shares,
     SmallShare,
     Tenant,
     equal_share,
     fair_shares,
-    review,
 )
 
 
@@ -119,39 +117,10 @@ def test_reserve_is_not_shared() -> None:
     assert [500.0, 500.0] == percent(1100, Tenant("a"), Tenant("b"), reserve=100)
 
 
-def test_sum_over_the_capacity_names_the_largest() -> None:
-    """Quotas that were set by hand exceed the capacity; the largest of them is named."""
-    warnings = review({"c": 300.0, "b": 500.0, "a": 500.0}, 1100)
-    assert (OverCapacity("a", 500.0, 1300.0, 1100),) == warnings
-    assert "a: its 500 % and all other shares are 1,300.0 %, over the capacity of 1,100 %" == str(
-        warnings[0]
-    )
-
-
-def test_what_rounding_adds_is_no_warning() -> None:
-    """120 x 9.2 is 1,104 of 1,100; 120 x 9.3 can't come from rounding."""
-    tenants = [f"tenant-{number}" for number in range(120)]
-    assert () == review(dict.fromkeys(tenants, 9.2), 1100)
-    assert () == review(dict.fromkeys(tenants[:20], 1.1), 21)
-    (warning,) = review(dict.fromkeys(tenants, 9.3), 1100)
-    assert isinstance(warning, OverCapacity)
-    assert "tenant-0" == warning.tenant
-
-
-@pytest.mark.slow
-def test_reserve_is_no_capacity() -> None:
-    """A sum is compared with what is left beside the reserve: 30,000 times 0.1 is too much."""
-    tenants = [Tenant(f"tenant-{number:05}") for number in range(30_000)]
-    *small, over = fair_shares(1100, tenants, reserve_percent=100).warnings
-    assert SmallShare("tenant-00000", 0.1) == small[0]
-    assert 30_000 == len(small)
-    assert OverCapacity("tenant-00000", 0.1, 3000.0, 1000.0) == over
-
-
 def test_one_percent_is_not_small() -> None:
     """The warning begins under 1 %."""
-    assert () == review({"a": 1.0}, 100)
-    assert (SmallShare("a", 0.9),) == review({"a": 0.9}, 100)
+    assert () == fair_shares(1, [Tenant("a")]).warnings
+    assert (SmallShare("a", 0.9),) == fair_shares(0.9, [Tenant("a")]).warnings
 
 
 def test_nobody_shares() -> None:
