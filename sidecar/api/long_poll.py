@@ -60,11 +60,7 @@ class LongPoll:
         sent = _headers(request)
         generation, further = self._board.snapshot.generation, {}
         has_it = matches(sent.get("if-none-match", ""), self._board.etag)
-        report_headers = (
-            sent.get(f"throttle-{each}", "")
-            for each in ("reader", "refused", "scope", "kafka", "jar")
-        )
-        report = parse_report(*report_headers, reserve=sent.get("throttle-reserve", ""))
+        report = parse_report(sent)
         reader, broker_id = None, parse_broker(sent.get("throttle-broker", ""))
         if report is not None:
             broker_id = report.broker_id

@@ -1,15 +1,13 @@
 """Parses the headers in which a broker's callback reports its state.
 
 - ``Throttle-Reader: broker=1; emergency=false; throttled_clients=12``, in exactly this form and
-order,
-  with optional white space around the semicolons. ``; fault=not-asked`` and members of later
+  order, with optional white space around the semicolons. ``; fault=not-asked`` and members of later
   versions may follow.
 - With an authorizer, ``Throttle-Refused: new_connection=12; stop_line=0; release=3;
   clients=alice/etl-1:10,bob/:2``: refused requests by reason, and by principal and client-id, which
   are percent-encoded. ``; logged=true`` follows if the broker's log has an error for each.
 - While a throttle is only for some topics, ``Throttle-Scope: clients=alice/etl-1:2000000``: the
-clients
-  in scope, with the bytes that each has written during the throttle.
+  clients in scope, with the bytes that each has written during the throttle.
 - With reserves, ``Throttle-Reserve: %2Fdata0:1073741824,%2Fdata1:0``: the bytes of the reserve in
   each log dir, whose path is percent-encoded; 0 after the broker started from it.
 - ``Throttle-Kafka: 4.3.1``: the broker's version of Kafka.
@@ -24,7 +22,7 @@ leading zeros.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import unquote
 
@@ -72,25 +70,13 @@ _INT_MAX: Final = 2**31 - 1
 """The largest node id of Kafka, and the largest size in Java."""
 
 
-def parse_report(
-    text: str,
-    refused: str = "",
-    scope: str = "",
-    kafka: str = "",
-    jar: str = "",
-    *,
-    reserve: str = "",
-) -> Report | None:
-    """Parse a callback's report; None when it has another form.
+def parse_report(headers: Mapping[str, str]) -> Report | None:
+    """Parse a callback's report, of headers by their names in small letters.
 
-    Args:
-        text: the header Throttle-Reader.
-        refused: the header Throttle-Refused.
-        scope: the header Throttle-Scope.
-        kafka: the header Throttle-Kafka.
-        jar: the header Throttle-Jar.
-        reserve: the header Throttle-Reserve.
+    Returns:
+        None when it has another form.
     """
+    text = headers.get("throttle-reader", "")
     found = _REPORT.fullmatch(text) if len(text) <= _LONGEST else None
     if found is None:
         return None
@@ -103,17 +89,21 @@ def parse_report(
         found[2] == "true",
         throttled_clients,
         more.get("fault"),
-        _refusals(refused),
-        tuple(ScopedClient(*each) for each in _in_scope(scope)),
-        kafka if _VERSION.fullmatch(kafka) else None,
-        jar if _VERSION.fullmatch(jar) else None,
-        tuple(_reserves(reserve)),
+        _refusals(headers.get("throttle-refused", "")),
+        tuple(ScopedClient(*each) for each in _in_scope(headers.get("throttle-scope", ""))),
+        _version(headers.get("throttle-kafka", "")),
+        _version(headers.get("throttle-jar", "")),
+        tuple(_reserves(headers.get("throttle-reserve", ""))),
     )
 
 
 def parse_broker(text: str) -> int | None:
     """Parse the node id in the header Throttle-Broker; None when it is not a node id."""
     return int(text) if _NODE_ID.fullmatch(text) and int(text) <= _INT_MAX else None
+
+
+def _version(text: str) -> str | None:
+    return text if _VERSION.fullmatch(text) else None
 
 
 def _refusals(text: str) -> Refusals | None:

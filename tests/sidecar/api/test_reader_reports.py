@@ -12,6 +12,12 @@ INT = st.integers(0, 2**31 - 1)
 SPACE = st.text(" \t", max_size=3)
 
 
+def parsed(reader: str, **others: str) -> Report | None:
+    """The report in Throttle-Reader and in other headers, by the last word of their names."""
+    headers = {"reader": reader, **others}
+    return parse_report({f"throttle-{name}": text for name, text in headers.items()})
+
+
 @given(INT, st.booleans(), INT, st.lists(SPACE, min_size=4, max_size=4))
 def test_every_report_is_read_as_it_was_written(
     broker_id: int, emergency: bool, clients: int, spaces: list[str]
@@ -20,7 +26,7 @@ def test_every_report_is_read_as_it_was_written(
     a, b, c, d = spaces
     said = str(emergency).lower()
     text = f"broker={broker_id}{a};{b}emergency={said}{c};{d}throttled_clients={clients}"
-    assert Report(broker_id, emergency, clients) == parse_report(text)
+    assert Report(broker_id, emergency, clients) == parsed(text)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +39,7 @@ def test_every_report_is_read_as_it_was_written(
 )
 def test_a_fault_and_what_later_versions_add(more: str, fault: str | None) -> None:
     """They are read; a member that is not known takes nothing from the others."""
-    assert Report(1, True, 2, fault) == parse_report(REPORT + more)
+    assert Report(1, True, 2, fault) == parsed(REPORT + more)
 
 
 @pytest.mark.parametrize(
@@ -46,16 +52,16 @@ def test_a_fault_and_what_later_versions_add(more: str, fault: str | None) -> No
 )
 def test_reserves(text: str, reserves: tuple[Reserve, ...]) -> None:
     """Each has a log dir and bytes; members of another form are skipped."""
-    assert Report(1, True, 2, reserves=reserves) == parse_report(REPORT, reserve=text)
+    assert Report(1, True, 2, reserves=reserves) == parsed(REPORT, reserve=text)
 
 
 def test_names_are_cut() -> None:
     """Anyone can send them, and a broker cuts its own to 64 characters and an ellipsis."""
     longest = "%E2%80%A6" * 65
-    report = parse_report(
+    report = parsed(
         REPORT,
-        f"new_connection=7; stop_line=0; release=20; clients={longest}x/{longest}x:1",
-        f"clients={longest}x/{longest}x:2",
+        refused=f"new_connection=7; stop_line=0; release=20; clients={longest}x/{longest}x:1",
+        scope=f"clients={longest}x/{longest}x:2",
         reserve=f"{'%2F' * 255}x:8",
     )
     assert report is not None
@@ -102,7 +108,7 @@ COUNTS = "new_connection=7; stop_line=0; release=20"
 )
 def test_what_an_authorizer_refused(text: str, refusals: Refusals | None) -> None:
     """Names may be any; what has another form costs nobody the rest of the report."""
-    assert Report(1, True, 2, None, refusals) == parse_report(REPORT, text)
+    assert Report(1, True, 2, None, refusals) == parsed(REPORT, refused=text)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +126,7 @@ def test_what_an_authorizer_refused(text: str, refusals: Refusals | None) -> Non
 def test_the_clients_in_scope(text: str, clients: list[tuple[str, str, int]]) -> None:
     """Fifty at most; what has another form costs nobody the rest of the report."""
     expected = Report(1, True, 2, in_scope=tuple(ScopedClient(*each) for each in clients))
-    assert expected == parse_report(REPORT, "", text)
+    assert expected == parsed(REPORT, scope=text)
 
 
 @pytest.mark.parametrize(
@@ -150,13 +156,13 @@ def test_the_clients_in_scope(text: str, clients: list[tuple[str, str, int]]) ->
 )
 def test_another_form_is_none(text: str) -> None:
     """Parts are missing, more, in another order, out of range, repeated or too long."""
-    assert parse_report(text) is None
+    assert parsed(text) is None
 
 
 @given(st.text(max_size=300))
 def test_no_text_breaks_it(text: str) -> None:
     """Whatever is sent, there is no error and no report by chance."""
-    assert parse_report(text) is None
+    assert parsed(text) is None
 
 
 @pytest.mark.parametrize(
@@ -172,5 +178,5 @@ def test_no_text_breaks_it(text: str) -> None:
 )
 def test_the_versions_of_kafka_and_of_the_jar(text: str, version: str | None) -> None:
     """Another form is no version, and the rest of the report counts."""
-    assert Report(1, True, 2, kafka_version=version) == parse_report(REPORT, kafka=text)
-    assert Report(1, True, 2, jar_version=version) == parse_report(REPORT, jar=text)
+    assert Report(1, True, 2, kafka_version=version) == parsed(REPORT, kafka=text)
+    assert Report(1, True, 2, jar_version=version) == parsed(REPORT, jar=text)
