@@ -7,12 +7,11 @@ an observation after the sixth, or with an empty list after 10 s.
 from collections.abc import Callable
 from typing import Annotated, Final
 
-import msgspec
 from fastapi import FastAPI, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sidecar.api.answers import NO_STORE
+from sidecar.api.answers import NO_STORE, answer
 from sidecar.api.long_poll import wait_for_any
 from sidecar.api.preferences import preferred_wait_s
 from sidecar.api.problems import documented
@@ -37,14 +36,10 @@ def add_observations(
     """
     waiting = 0
 
-    @app.get(
-        zones.PATH,
-        summary="This sidecar's zone",
-    )
+    @app.get(zones.PATH, summary="This sidecar's zone")
     async def own_zone() -> Response:
         """Null while no zone is known. The form is for sidecars of the same version."""
-        body = msgspec.json.encode(zones.ZoneAnswer(zone()))
-        return Response(body, headers=NO_STORE, media_type="application/json")
+        return answer(zones.ZoneAnswer(zone()))
 
     @app.get(
         PATH,

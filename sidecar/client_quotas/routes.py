@@ -7,11 +7,10 @@ Example: alice wrote to "orders" on broker 2 with two client-ids, and the log ha
 
 from collections.abc import Callable
 
-import msgspec
 from fastapi import FastAPI
 from starlette.responses import Response
 
-from sidecar.api.answers import NO_STORE
+from sidecar.api.answers import answer
 from sidecar.client_quotas.log_watch import PATH
 from sidecar.client_quotas.writers import BrokerWriters
 
@@ -30,5 +29,4 @@ def add_writers(app: FastAPI, writers: Callable[[], BrokerWriters]) -> None:
 
         The form is for sidecars of the same version.
         """
-        body = msgspec.json.encode(writers())
-        return Response(body, headers=NO_STORE, media_type="application/json")
+        return answer(writers())
