@@ -202,7 +202,7 @@ def _form(name: str, schema: dict[str, Any], more: str, *, has_bounds: bool = Tr
     text = " ".join([*schema.get("description", "").split(), *more.split()])
     rows = [
         (f"`{field}`", form if has_bounds else _answered(form, meaning), " ".join(meaning.split()))
-        for field, form, meaning in fields(schema, schema.get("required", []), "")
+        for field, form, meaning in fields(schema)
     ]
     lines = table(("field", "form", "meaning"), rows) if rows else ""
     return f"### {name}\n\n{text}\n" + (f"\n{lines}" if lines else "")

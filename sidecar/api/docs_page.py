@@ -58,8 +58,7 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
     ]
     body = operation.get("requestBody", {}).get("content", {}).get("application/json")
     if body:
-        required = body["schema"].get("required", [])
-        rows += fields(body["schema"], required, "body")
+        rows += fields(body["schema"], "body")
     for status, response in operation.get("responses", {}).items():
         shapes = [
             f"{media_type}: {form_of(content.get('schema', {}))}"
@@ -74,13 +73,14 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
 
 
 def _schema(name: str, schema: dict[str, Any]) -> str:
-    rows = fields(schema, schema.get("required", []), "")
+    rows = fields(schema)
     text = escape(schema.get("description", ""))
     return f'<h3 id="{escape(name)}">{escape(name)}</h3><p>{text}</p>{_table(rows)}'
 
 
-def fields(schema: dict[str, Any], required: list[str], prefix: str) -> list[tuple[str, str, str]]:
+def fields(schema: dict[str, Any], prefix: str = "") -> list[tuple[str, str, str]]:
     """List name, form and meaning of each field of a schema; ``prefix`` precedes each name."""
+    required = schema.get("required", ())
     return [
         (
             f"{prefix} {name}".strip() + ("" if name in required else " (optional)"),
