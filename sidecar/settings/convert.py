@@ -187,11 +187,6 @@ def choice(*options: str) -> Callable[[object], str]:
     return convert
 
 
-def url(raw: object) -> str:
-    """Read an http or https URL."""
-    return check_url(text(raw))
-
-
 def secret_url(raw: object) -> SecretStr:
     """Read an http or https URL that no message shows."""
     return SecretStr(check_url(secret(raw).get_secret_value()))
@@ -227,7 +222,7 @@ def folder_url(raw: object) -> str:
     Characters beyond ASCII are encoded, as browsers show them decoded.
     """
     encoded = re.sub(r"[^\x00-\x7f]+", lambda found: quote(found[0]), text(raw))
-    return url(encoded).rstrip("/") + "/"
+    return check_url(encoded).rstrip("/") + "/"
 
 
 def urls(raw: object) -> tuple[str, ...]:

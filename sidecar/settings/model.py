@@ -47,7 +47,6 @@ StoreType = Annotated[
     Form(convert.choice("PEM", "JKS", "PKCS12"), "PEM, JKS or PKCS12"),
     Default("by the content"),
 ]
-Url = Annotated[str, Form(convert.url, "http or https URL")]
 TokenUrl = Annotated[str, Form(convert.token_url, "http, https or file URL")]
 FolderUrl = Annotated[str, Form(convert.folder_url, "http or https URL")]
 SecretUrl = Annotated[SecretStr, Form(convert.secret_url, "http or https URL", is_secret=True)]

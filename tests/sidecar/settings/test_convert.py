@@ -223,28 +223,28 @@ def test_a_client_id_fits_into_a_request() -> None:
 )
 def test_a_token_endpoint_is_an_http_address(raw: str) -> None:
     """It is with or without TLS, port and path."""
-    assert raw == convert.url(raw)
+    assert raw == convert.token_url(raw)
 
 
 @pytest.mark.parametrize("raw", ["file:///etc/token", "idp/token", "https:// x", "s3cret"])
 def test_another_address_is_not_quoted(raw: str) -> None:
     """What is no address may be a secret in the wrong place."""
     with pytest.raises(ValueError, match="starts with http") as refusal:
-        convert.url(raw)
+        convert.folder_url(raw)
     assert raw not in str(refusal.value)
 
 
 def test_a_user_in_an_address_is_refused() -> None:
     """It would be a secret in plain sight, and the message doesn't repeat it."""
     with pytest.raises(ValueError, match="must not contain a user or password") as refusal:
-        convert.url("https://me:hunter2@idp/token")
+        convert.token_url("https://me:hunter2@idp/token")
     assert "hunter2" not in str(refusal.value)
-    for read in (convert.url, convert.urls, convert.secret_url):
+    for read in (convert.folder_url, convert.urls, convert.secret_url):
         for end in "/?#":
             with pytest.raises(ValueError, match="must not contain a user or password") as refusal:
                 read(f"https://me:1{end}hunter2@idp/token")
             assert "hunter2" not in str(refusal.value)
-    assert convert.url("https://idp/token?for=me@example.org")
+    assert convert.token_url("https://idp/token?for=me@example.org")
 
 
 def test_a_path_may_have_an_at_sign() -> None:
@@ -266,14 +266,14 @@ def test_a_path_may_have_an_at_sign() -> None:
 )
 def test_a_host_or_port_that_is_not_valid_is_refused(raw: str) -> None:
     """In a list of addresses too. It may be part of a password, so it is not repeated."""
-    for read in (convert.url, convert.urls, convert.secret_url):
+    for read in (convert.folder_url, convert.urls, convert.secret_url):
         with pytest.raises(ValueError, match=r"^has a host or port that is not valid$"):
             read(raw)
 
 
 def test_a_url_beyond_ascii_is_refused() -> None:
     """HTTP has no such URLs. It may be a secret, so it is not repeated."""
-    for read in (convert.url, convert.urls, convert.secret_url):
+    for read in (convert.token_url, convert.urls, convert.secret_url):
         with pytest.raises(ValueError, match="written like %C3%BC for ü") as refusal:
             read("http://b1/grün")
         assert "grün" not in str(refusal.value)
