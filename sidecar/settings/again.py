@@ -50,8 +50,8 @@ def secret_files(settings: Settings) -> tuple[Path, ...]:
     brokers or the token endpoint are trusted because of them.
     """
     admin = settings.kafka_admin
-    files = [settings.token_file]
-    files += [
+    files = [
+        settings.token_file,
         settings.http_ssl_certificate_file,
         settings.http_ssl_key_file,
         settings.http_ssl_client_ca_file,
@@ -59,11 +59,10 @@ def secret_files(settings: Settings) -> tuple[Path, ...]:
         settings.webhook_secret_file,
         settings.webhook_url_file,
     ]
-    if admin is not None and admin.trusts_system:
-        system = ssl.get_default_verify_paths().cafile
-        # It is None if there is no such file, which typeshed does not know.
-        files.append(Path(system) if system else None)
     if admin is not None:
+        # It is None if there is no such file, which typeshed does not know.
+        if admin.trusts_system and (system := ssl.get_default_verify_paths().cafile):
+            files.append(Path(system))
         files += [
             admin.sasl_password_file,
             admin.ssl_truststore_location,
