@@ -13,11 +13,13 @@ Example: ``${file:/etc/kafka/login.properties:password}`` is the value of ``pass
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from sidecar.formats.java_properties import parse_properties
 from sidecar.settings.forms import Entry
+from sidecar.settings.sources import without_line_end
 
 PROVIDERS: Final = "config.providers"
 
@@ -63,9 +65,7 @@ class Providers:
         """
         files: list[Path] = []
         value = _REFERENCE.sub(lambda found: self._value(found, files), str(entry.value))
-        if not files and value == entry.value:
-            return entry
-        return Entry(value, entry.key, entry.origin, entry.file, tuple(files))
+        return replace(entry, value=value, referenced=tuple(files))
 
     def _value(self, found: re.Match[str], files: list[Path]) -> str:
         name, path, key = found[1], found[2] or "", found[3]
@@ -82,7 +82,7 @@ class Providers:
         if kind == "env":
             if (value := self._environ.get(key)) is None:
                 raise ValueError(f"{found[0]}: the variable {key} is not set")
-            return value.removesuffix("\n").removesuffix("\r")
+            return without_line_end(value)
         if not kind:
             raise ValueError(
                 f"{found[0]} has an unknown config provider; these are known: file, dir, env"
@@ -92,7 +92,11 @@ class Providers:
         file = Path(path) / key if kind == "dir" else Path(path)
         files.append(file)
         try:
-            return _content(file) if kind == "dir" else _pair(file, key)
+            if kind == "dir":
+                return without_line_end(file.read_text(encoding="utf-8"))
+            # Unlike a client's own properties, FileConfigProvider reads this file in UTF-8.
+            pairs = parse_properties(file.read_bytes().decode())
+            return {name: value for name, value, _ in pairs}[key]
         except OSError as error:
             raise ValueError(f"{found[0]}: {file} can't be read: {error.strerror}") from error
         except (KeyError, ValueError) as error:
@@ -100,12 +104,3 @@ class Providers:
             is_other = isinstance(error, UnicodeDecodeError)
             what = "is not UTF-8 text" if is_other else f"has no key {key}"
             raise ValueError(f"{found[0]}: {file} {what}") from None
-
-
-def _content(file: Path) -> str:
-    return file.read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
-
-
-def _pair(file: Path, key: str) -> str:
-    # Unlike a client's own properties, FileConfigProvider reads this file in UTF-8.
-    return {name: value for name, value, _ in parse_properties(file.read_bytes().decode())}[key]

@@ -91,7 +91,7 @@ def read_environment(environ: Mapping[str, str]) -> Source:
         if not variable.startswith(keys.ENVIRONMENT_PREFIX) or keys.is_injected(variable, value):
             continue
         field = variable.removeprefix(keys.ENVIRONMENT_PREFIX).lower()
-        entry = Entry(_without_line_end(value), variable, "environment")
+        entry = Entry(without_line_end(value), variable, "environment")
         source.take(field if variable in known else variable, entry, known)
         if variable not in known and keys.looks_injected(variable):
             hint = "if Kubernetes injects it, set enableServiceLinks: false in the pod"
@@ -133,7 +133,8 @@ def _leaves(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
             yield f"{prefix}{key}", value
 
 
-def _without_line_end(text: str) -> str:
+def without_line_end(text: str) -> str:
+    """Return a value without the line end that ``echo`` and editors add."""
     return text.removesuffix("\n").removesuffix("\r")
 
 
@@ -144,7 +145,7 @@ def read_password(path: str) -> str:
         ValueError: the file can't be read or is empty; the message contains nothing of it.
     """
     try:
-        text = _without_line_end(Path(path).read_text(encoding="utf-8-sig"))
+        text = without_line_end(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ValueError(f"{path!r} can't be read: {error.strerror}") from error
     except ValueError:

@@ -63,7 +63,7 @@ def test_a_provider_has_the_name_that_the_file_gives_it(secret: Path) -> None:
 def test_text_without_references_stays_as_it_is() -> None:
     """A dollar and braces alone are no reference."""
     entry = Entry("$a {b} ${c}", "key", "properties")
-    assert entry is Providers((), {}).resolved(entry)
+    assert entry == Providers((), {}).resolved(entry)
 
 
 @pytest.mark.parametrize(
