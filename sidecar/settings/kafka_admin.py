@@ -56,6 +56,7 @@ _IN_SETTINGS: Final = (
 )
 """The secrets and certificates that a settings file may contain."""
 _ONE_OF: Final = (
+    ("ssl_truststore_certificates", "ssl_truststore_location"),
     ("ssl_keystore_certificate_chain", "ssl_keystore_location"),
     ("ssl_keystore_key", "ssl_keystore_location"),
     ("ssl_keystore_key", "ssl_keystore_key_location"),
@@ -86,8 +87,7 @@ def check_admin(
     missing = "is required: the brokers to contact first, as host:port,host:port"
     check.require("bootstrap_servers", missing)
     credentials = check.sasl()
-    check.store("truststore", (("ssl_truststore_certificates", "ssl_truststore_location"),), ())
-    check.store("keystore", _ONE_OF, _NEEDS)
+    check.stores()
     entries = [problems.entries.get(_PREFIX + name) for name in _IN_SETTINGS]
     files = dict.fromkeys(entry.file for entry in entries if entry and entry.file)
     for field, entry in problems.entries.items():
@@ -248,22 +248,18 @@ class _Check:
             name, f"the mechanism {self.admin.sasl_mechanism} needs {what}, and none is set"
         )
 
-    def store(
-        self,
-        store: str,
-        one_of: tuple[tuple[str, str], ...],
-        needs: tuple[tuple[str, str, str], ...],
-    ) -> None:
-        """Check that the parts of a store fit together."""
-        location: Path | None = getattr(self.admin, f"ssl_{store}_location")
-        named: str | None = getattr(self.admin, f"ssl_{store}_type")
-        if named in {"JKS", "PKCS12"}:
-            self.require(f"ssl_{store}_location", f"is needed for a {named} {store}")
-        elif named == "PEM" or location is None:
-            other = ": a key's is ssl.key.password" if store == "keystore" else ""
-            self.refuse(f"a PEM {store} has no password{other}", f"ssl_{store}_password")
-        for pair in one_of:
+    def stores(self) -> None:
+        """Check that the parts of the truststore, and of the keystore, fit together."""
+        for store in ("truststore", "keystore"):
+            location: Path | None = getattr(self.admin, f"ssl_{store}_location")
+            named: str | None = getattr(self.admin, f"ssl_{store}_type")
+            if named in {"JKS", "PKCS12"}:
+                self.require(f"ssl_{store}_location", f"is needed for a {named} {store}")
+            elif named == "PEM" or location is None:
+                other = ": a key's is ssl.key.password" if store == "keystore" else ""
+                self.refuse(f"a PEM {store} has no password{other}", f"ssl_{store}_password")
+        for pair in _ONE_OF:
             self.one_of(*pair)
-        for name, needed, what in needs:
+        for name, needed, what in _NEEDS:
             if not self.are_set(needed):
                 self.refuse(f"needs its {what} in {self.name(needed)}", name)
