@@ -75,12 +75,12 @@ def remarks(settings: Settings, problems: Problems) -> Iterator[str]:
     interval_s, validity_s = settings.check_interval_s, settings.validity_s
     if interval_s > 0.0 and validity_s < max(interval_s, SAFE_VALIDITY_S):
         name = problems.name("throttle_factor_validity_duration")
-        than = f"{format_duration(SAFE_VALIDITY_S)}: a lost answer of one broker may bring the"
         if interval_s > SAFE_VALIDITY_S:
             interval = format_duration(interval_s)
             than = f"the check interval {interval}: the fallback may apply between two polls"
         else:
-            than += " fallback"
+            safe = format_duration(SAFE_VALIDITY_S)
+            than = f"{safe}: a lost answer of one broker may bring the fallback"
         yield f"{name}: {format_duration(validity_s)} is shorter than {than}"
 
 
