@@ -81,25 +81,10 @@ class ClientQuotaCapability(Capability):
                 urls = dict(settings.broker_metrics_urls)
                 self._throttle.metrics = BrokerMetrics(urls, board.now)
             if lowers and services.request_log is not None:
-                written = self._read(services, services.request_log, self._throttle)
                 has_scope = settings.scope == "volume"
-                if has_scope:
-                    written.writers = TopicWriters()
+                writers = TopicWriters() if has_scope else None
+                self._throttle.written = _written(services, services.request_log, writers)
                 self._throttle.logs = self._logs(services, settings.peers, has_scope=has_scope)
-
-    def _read(self, services: Services, log: LogReader, throttle: QuotaThrottle) -> Written:
-        """Count what clients write. Fill rates do without the log, so it is not needed."""
-        board, written = self._board, Written()
-
-        def unread() -> tuple[int, int]:
-            counts = log.counts
-            rejected = sum(log.usage.rejected.values()) - log.usage.rejected[RejectedKind.OTHER]
-            dropped = counts.dropped_lines + counts.dropped_bytes + counts.dropped_files
-            return dropped + rejected, log.behind
-
-        throttle.written, throttle.unread = written, unread
-        services.subscribe(NAME, lambda line: written.count(line, board.now()), lambda: False)
-        return written
 
     def _logs(self, services: Services, peers: Sequence[str], *, has_scope: bool) -> LogWatch:
         """Ask other sidecars what their brokers' request logs tell, during a throttle."""
@@ -126,7 +111,7 @@ class ClientQuotaCapability(Capability):
         broker_id = throttle.broker_id
         if broker_id is None and len(memory.active) == 1:
             broker_id = next(iter(memory.active))
-        found, writers = written.rates(now, *throttle.unread()), written.writers
+        found, writers = written.rates(now), written.writers
         rates = None
         if found is not None:
             rates = LoggedRates(found.user, found.client_id, found.both)
@@ -166,6 +151,20 @@ class ClientQuotaCapability(Capability):
             self._admin = settings.kafka_admin
 
         return apply
+
+
+def _written(services: Services, log: LogReader, writers: TopicWriters | None) -> Written:
+    """Count what clients write. Fill rates do without the log, so it is not needed."""
+
+    def unread() -> tuple[int, int]:
+        counts = log.counts
+        rejected = sum(log.usage.rejected.values()) - log.usage.rejected[RejectedKind.OTHER]
+        dropped = counts.dropped_lines + counts.dropped_bytes + counts.dropped_files
+        return dropped + rejected, log.behind
+
+    written, now = Written(writers, unread), services.board.now
+    services.subscribe(NAME, lambda line: written.count(line, now()), lambda: False)
+    return written
 
 
 def _sentences(throttle: QuotaThrottle, board: Board, floor: int) -> Iterator[str]:

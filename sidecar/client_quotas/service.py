@@ -81,7 +81,6 @@ class QuotaThrottle:
         written: what clients write to that broker; None without a request log.
         metrics: what brokers measure of their clients; None without their addresses.
         logs: what the request logs of all brokers tell; None without a request log.
-        unread: returns how many lines and bytes of the log were lost, and how many wait.
         found: what was read last; None before the first read, or while others act.
         failure: why quotas can't be read or set; "" if they can.
         changed: how often a quota was changed.
@@ -98,7 +97,6 @@ class QuotaThrottle:
     written: Written | None = None
     metrics: BrokerMetrics | None = None
     logs: LogWatch | None = None
-    unread: Callable[[], tuple[int, int]] = lambda: (0, 0)
     found: Found | None = field(default=None, init=False)
     failure: str = field(default="", init=False)
     changed: int = field(default=0, init=False)
@@ -129,7 +127,7 @@ class QuotaThrottle:
         now = self.board.now()
         logs = {} if self.logs is None else self.logs.rates
         # Each broker has a request log of its own, and this sidecar reads one.
-        logged = None if self.written is None else self.written.rates(now, *self.unread())
+        logged = None if self.written is None else self.written.rates(now)
         logs.pop(self._own, None)
         if logged is not None:
             logs[self._own] = logged

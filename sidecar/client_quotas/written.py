@@ -7,6 +7,7 @@ what all clients wrote: it is at DEBUG, was read for a minute, and nothing of it
 Example: etl writes 3 MB/s for 10 s. Wherever slots begin, its rate is 2.25 MB/s at least.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -44,9 +45,12 @@ class Written:
 
     Attributes:
         writers: who writes to which topic; None if that is not needed.
+        unread: returns how many lines and bytes the reader of the log has lost so far, and how many
+            bytes it has not read yet. While that grows, rates are too low.
     """
 
     writers: TopicWriters | None = None
+    unread: Callable[[], tuple[int, int]] = lambda: (0, 0)
     _peaks: tuple[Peak, Peak, Peak] = field(default_factory=lambda: (Peak(), Peak(), Peak()))
     _slot: int = field(default=0, init=False)
     _before: _Sums = field(default_factory=dict, init=False)
@@ -83,29 +87,17 @@ class Written:
         for key in ((user, None), (None, client_id), (user, client_id)):
             self._now[key] = self._now.get(key, 0) + nbytes
 
-    def rates(self, now: float, missed: int, behind: int = 0) -> Rates | None:
-        """Return the rates; None while the log can't be relied on.
-
-        Args:
-            now: steady seconds.
-            missed: how many lines and bytes the reader of the log has lost so far.
-            behind: how many bytes it has not read yet. While that grows, rates are too low.
-        """
+    def rates(self, now: float) -> Rates | None:
+        """Return the rates at ``now``, steady seconds; None while the log can't be relied on."""
         self._turn(now)
-        if not self.is_whole(now, missed, behind):
+        missed, behind = self.unread()
+        if missed != self._missed or behind > MOST_BEHIND:
+            self._missed, self._since = missed, now
+        is_silent = self._polled is None or now > self._polled + SILENT_S
+        if is_silent or now < self._since + WHOLE_S:
             return None
         user, client_id, both = (peak.highest(now) for peak in self._peaks)
         return Rates(user, client_id, both)
-
-    def is_whole(self, now: float, missed: int, behind: int = 0) -> bool:
-        """Whether the log has all that was written in the last minute; arguments as ``rates``."""
-        if missed != self._missed or behind > MOST_BEHIND:
-            self._missed, self._since = missed, now
-        return (
-            self._polled is not None
-            and now <= self._polled + SILENT_S
-            and now >= self._since + WHOLE_S
-        )
 
     def _turn(self, now: float) -> None:
         """Begin a new slot if it is time."""

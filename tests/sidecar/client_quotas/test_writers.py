@@ -65,20 +65,20 @@ def test_a_log_with_a_gap_tells_not_all_for_a_minute(
 ) -> None:
     """Too many pairs, lost bytes, or a line that can't be read; what is known stays known."""
     monkeypatch.setattr(module, "MOST_PAIRS", 2)
-    lost, now = 0, BEGAN + WHOLE_S
+    now = BEGAN + WHOLE_S
     written = logged(produce("alice", "a"))
-    assert written.is_whole(now, lost)
+    assert written.rates(now)
     if missed == "pairs":
         written.count(produce("bob", "a", "b", "c"), now)
     elif missed == "bytes":
-        lost = 1
+        written.unread = lambda: (1, 0)
     else:
         written.count(parsed_line(0, request={"topicData": 7}), now)
-    assert not written.is_whole(now, lost)
+    assert not written.rates(now)
     for second in range(int(WHOLE_S)):
         written.count(POLL, now + second)
-    assert not written.is_whole(now + WHOLE_S - 1.0, lost)
-    assert written.is_whole(now + WHOLE_S, lost)
+    assert not written.rates(now + WHOLE_S - 1.0)
+    assert written.rates(now + WHOLE_S)
     assert Writer("alice", "a", "") in writers_at(written, now)
     assert 2 >= len(writers_at(written, now))
 
