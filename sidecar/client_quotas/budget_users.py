@@ -12,8 +12,9 @@ Example: a cluster has 500 quotas of client-ids. "etl" has 3 principals, which n
 
 from collections.abc import Collection, Mapping
 
+from sidecar.client_quotas.plan import has_own
 from sidecar.client_quotas.scope import MOST_QUOTAS, copies_for_user
-from sidecar.quotas.entities import DEFAULT, Entity, Name
+from sidecar.quotas.entities import Entity, Name
 from sidecar.throttle.memory import BudgetThrottle
 
 
@@ -35,9 +36,7 @@ def users_of_budgets(
         new = {
             user
             for user in throttle.principals
-            if user not in provided
-            and Entity(user) not in quotas
-            and Entity(user, DEFAULT) not in quotas
+            if user not in provided and not has_own(user, quotas)
         }
         if new and count + of_user * len(new) > MOST_QUOTAS:
             unslowed.add(owner)

@@ -23,7 +23,7 @@ plan keeps the originals "alice: 10 MB/s" and "default client-id: none", and set
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -278,12 +278,10 @@ class Ledger:
         quota that it is a copy of.
         """
         quotas = found.quotas
-        if Entity(user) in quotas or Entity(user, DEFAULT) in quotas:
+        if has_own(user, quotas):
             return {}
-        # Of a user and of a client-id, the quota of the user applies (``sidecar.quotas.entities``).
-        kinds = (DEFAULT,) if _FOR_ALL_USERS & quotas.keys() else (None, DEFAULT)
         copies: dict[Entity, tuple[float, float]] = {}
-        for source in (each for kind in kinds for each in quotas if each.user is kind):
+        for source in sources_of_copies(quotas):
             entity = Entity(user, source.client_id)
             if entity in quotas:
                 continue
@@ -323,6 +321,18 @@ class Ledger:
         original = self.kept.pop(entity).original
         # A broker may show the quota of before for a moment.
         self.note_set(entity, original, now)
+
+
+def has_own(user: Name, quotas: Collection[Entity]) -> bool:
+    """Whether a user has a quota for all its clients, so that it gets no copies."""
+    return Entity(user) in quotas or Entity(user, DEFAULT) in quotas
+
+
+def sources_of_copies(quotas: Collection[Entity]) -> list[Entity]:
+    """The quotas of which a user without one of its own gets copies."""
+    # Of a user and of a client-id, the quota of the user applies (``sidecar.quotas.entities``).
+    kinds = (None, DEFAULT) if _FOR_ALL_USERS.isdisjoint(quotas) else (DEFAULT,)
+    return [each for kind in kinds for each in quotas if each.user is kind]
 
 
 def without_throttles(quotas: ClientQuotas) -> ClientQuotas:

@@ -17,8 +17,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from sidecar.client_quotas.plan import has_own, sources_of_copies
 from sidecar.client_quotas.writers import BrokerWriters
-from sidecar.quotas.entities import DEFAULT, Entity
+from sidecar.quotas.entities import Entity
 from sidecar.throttle.validity import is_valid
 
 FRESH_S: Final = 15.0
@@ -139,14 +140,9 @@ def quotas_for(users: Iterable[str], quotas: Collection[Entity]) -> int:
         quotas: the entities that have a produce quota.
     """
     copies = copies_for_user(quotas)
-    return sum(
-        1 if Entity(user) in quotas or Entity(user, DEFAULT) in quotas else copies for user in users
-    )
+    return sum(1 if has_own(user, quotas) else copies for user in users)
 
 
 def copies_for_user(quotas: Collection[Entity]) -> int:
     """Return how many quotas a user without one of its own gets at most."""
-    # Of a user and of a client-id, the quota of the user applies.
-    is_for_all = not {Entity(DEFAULT), Entity(DEFAULT, DEFAULT)}.isdisjoint(quotas)
-    kinds = {DEFAULT} if is_for_all else {None, DEFAULT}
-    return 1 + sum(each.user in kinds for each in quotas)
+    return 1 + len(sources_of_copies(quotas))
