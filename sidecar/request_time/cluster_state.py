@@ -1,16 +1,15 @@
 """Reads the brokers' capacity, the current quotas and the users, for the commands.
 
-Example: one of three brokers does not answer. ``capacities`` returns two brokers and one problem.
+Example: one of three brokers does not answer: ``read_capacities`` has two brokers and one problem.
 """
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sidecar.errors import BrokersError
 from sidecar.quotas.entities import ClientQuotas
-from sidecar.quotas.request_time.thread_capacity import BrokerCapacity
+from sidecar.quotas.request_time.thread_capacity import SETTINGS, BrokerCapacity
 
 if TYPE_CHECKING:
     # Not at run time: the Kafka client is imported when brokers are asked.
@@ -18,11 +17,6 @@ if TYPE_CHECKING:
     from sidecar.volumes import Failure
 
 T = TypeVar("T")
-
-IO_THREADS: Final = "num.io.threads"
-NETWORK_THREADS: Final = "num.network.threads"
-WINDOW_S: Final = "quota.window.size.seconds"
-_NAMES: Final = (IO_THREADS, NETWORK_THREADS, WINDOW_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +32,16 @@ class Capacities:
     problems: tuple[str, ...]
 
 
-def capacities(admin: "KafkaAdmin") -> Capacities:
+async def read_capacities(admin: "KafkaAdmin") -> Capacities:
     """The threads of every active broker.
 
     Raises:
         BrokersError: no broker answered.
     """
-    return asyncio.run(read_capacities(admin))
-
-
-async def read_capacities(admin: "KafkaAdmin") -> Capacities:
-    """Do the same as ``capacities``, in a running event loop."""
     from sidecar.kafka.broker_configs import describe_broker_configs  # noqa: PLC0415 - see above
     from sidecar.volumes import Failure  # noqa: PLC0415 - see above
 
-    configs = must(await describe_broker_configs(admin, None, _NAMES))
+    configs = must(await describe_broker_configs(admin, None, SETTINGS))
     brokers: list[BrokerCapacity] = []
     problems: list[str] = []
     for broker_id, text in configs.items():
@@ -108,10 +97,9 @@ def must(answer: "T | Failure") -> T:
 
 def _capacity(broker_id: int, text: Mapping[str, str | None]) -> BrokerCapacity:
     values = []
-    for name in _NAMES:
+    for name in SETTINGS:
         value = text.get(name)
         if value is None or not value.isdecimal():
             raise ValueError(f"broker {broker_id}: {name} is missing or not a number: {value}")
         values.append(int(value))
-    io_threads, network_threads, window_s = values
-    return BrokerCapacity(broker_id, io_threads, network_threads, window_s)
+    return BrokerCapacity(broker_id, *values)

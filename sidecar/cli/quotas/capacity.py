@@ -3,6 +3,7 @@
 Example: a broker with 8 I/O threads and 3 network threads has a capacity of 1,100 %.
 """
 
+import asyncio
 from typing import Final
 
 import click
@@ -10,7 +11,7 @@ import click
 from sidecar.cli.kafka_options import KafkaOptions, kafka_options, load_kafka_admin
 from sidecar.cli.quotas.output import echo_json
 from sidecar.quotas.request_time.thread_capacity import BrokerCapacity, differs, smallest
-from sidecar.request_time.cluster_state import Capacities, capacities
+from sidecar.request_time.cluster_state import Capacities, read_capacities
 
 _DOTTED: Final = 28
 """The width of a label with its dots."""
@@ -33,7 +34,7 @@ def command(context: click.Context, kafka: KafkaOptions, as_json: bool) -> None:
     The capacity is (num.io.threads + num.network.threads) x 100. A quota is the same number on all
     brokers, so plan for the smallest broker. The exit code is 1 if a broker did not answer.
     """
-    found = capacities(load_kafka_admin(kafka))
+    found = asyncio.run(read_capacities(load_kafka_admin(kafka)))
     if as_json:
         echo_json(document(found))
     else:

@@ -15,6 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+SETTINGS: Final = ("num.io.threads", "num.network.threads", "quota.window.size.seconds")
+"""The brokers' settings that count."""
+
 _PERCENT_OF_A_THREAD: Final = 100
 
 
@@ -55,11 +58,8 @@ class BrokerCapacity:
 
     def settings(self) -> dict[str, int]:
         """The settings by their names in Kafka."""
-        return {
-            "num.io.threads": self.io_threads,
-            "num.network.threads": self.network_threads,
-            "quota.window.size.seconds": self.window_s,
-        }
+        values = (self.io_threads, self.network_threads, self.window_s)
+        return dict(zip(SETTINGS, values, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
