@@ -7,6 +7,7 @@ from typing import Final
 from fastapi import FastAPI
 from prometheus_client.metrics_core import Metric
 
+from sidecar.control.board import Board
 from sidecar.control.capability import Block, Build, Capability, Services, Task
 from sidecar.control.known_cluster import ask_known_cluster
 from sidecar.kafka.broker_configs import describe_broker_configs
@@ -37,33 +38,41 @@ def prepare(settings: Settings) -> Build:
         SettingsError: the file with the classes can't be used.
     """
     path, admin = settings.relief_file, settings.kafka_admin
-    if path is None or settings.relief_mode == "off" or admin is None or not _polls(settings):
+    polls = settings.check_interval_s > 0.0 and settings.factor_source is None
+    if path is None or settings.relief_mode == "off" or admin is None or not polls:
         return lambda _services: ReliefCapability()
     file = ClassesFile(path)
     file.load()
 
     def build(services: Services) -> Capability:
-        reach = _Reach(admin, services)
-        topics = ExpendableTopics(
-            admin,
-            services.board.now,
-            cluster_id=lambda: services.board.snapshot.memory.cluster_id,
+        board = services.board
+        reach = _Reach(admin, board)
+        # In observe mode, nothing changes in Kafka.
+        deletes = settings.relief_mode == "delete" and settings.mode == "enforce"
+        folder = settings.state_file.parent / "relief" if deletes and settings.state_file else None
+        relief = Relief(
+            board,
+            services.wall,
+            ExpendableTopics(admin, board.now, cluster_id=lambda: board.snapshot.memory.cluster_id),
+            file,
+            "dry-run" if folder is None else "delete",
+            settings.relief_step,
+            settings.check_interval_s,
+            services.is_first,
+            reach.settle_s,
+            Journal(folder),
         )
-        return ReliefCapability(_relief(settings, services, topics, file, reach), reach)
+        return ReliefCapability(relief, reach)
 
     return build
-
-
-def _polls(settings: Settings) -> bool:
-    return settings.check_interval_s > 0.0 and settings.factor_source is None
 
 
 class _Reach:
     """How to reach brokers for their configuration, with the credentials of now."""
 
-    def __init__(self, admin: KafkaAdmin, services: Services) -> None:
+    def __init__(self, admin: KafkaAdmin, board: Board) -> None:
         self.admin = admin
-        self._board = services.board
+        self._board = board
 
     async def settle_s(self) -> float:
         """How long freeing takes, seconds; by Kafka's defaults if that can't be read."""
@@ -77,30 +86,6 @@ class _Reach:
             for name, default in _DEFAULTS_MS.items()
         )
         return sum(longest) / 1000 + _MARGIN_S
-
-
-def _relief(
-    settings: Settings,
-    services: Services,
-    topics: ExpendableTopics,
-    file: ClassesFile,
-    reach: _Reach,
-) -> Relief:
-    # In observe mode, nothing changes in Kafka.
-    deletes = settings.relief_mode == "delete" and settings.mode == "enforce"
-    folder = settings.state_file.parent / "relief" if deletes and settings.state_file else None
-    return Relief(
-        services.board,
-        services.wall,
-        topics,
-        file,
-        "dry-run" if folder is None else "delete",
-        settings.relief_step,
-        settings.check_interval_s,
-        services.is_first,
-        reach.settle_s,
-        Journal(folder),
-    )
 
 
 class ReliefCapability(Capability):
