@@ -13,8 +13,7 @@ creates topics of 40, 40 and 1 partitions. The first two are accepted and leave 
 third is rejected, and the request is throttled for 25 / 5 = 5 s.
 
 At the start every bucket is full and no client waits. At most ``most`` buckets and as many waits
-are kept. The least recently used bucket makes room for a new one, and is counted in ``dropped`` if
-it was not full.
+are kept. The least recently used one makes room for a new one.
 
 Source: KIP-599, "Handling of new Clients", "Handling of old Clients", "Handling of ValidateOnly".
 """
@@ -22,7 +21,7 @@ Source: KIP-599, "Handling of new Clients", "Handling of old Clients", "Handling
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal
 
 from sidecar.quotas.admission import AT_ONCE, Admission, MutationQuota
 from sidecar.quotas.entities import ClientQuotas, QuotaKey, Resolved, entities_of, resolve
@@ -32,8 +31,6 @@ from sidecar.quotas.token_bucket import TokenBucket
 
 Algorithm = Literal["token-bucket", "burst-spreading"]
 """KIP-599 as it was adopted, and as it was first proposed."""
-
-_T = TypeVar("_T")
 
 MOST_BUCKETS: Final = 10_000
 """How many buckets are kept; each takes about 300 bytes."""
@@ -82,19 +79,6 @@ class Muted:
     left_ms: int
 
 
-@dataclass(slots=True)
-class _Bucket:
-    """A quota in use.
-
-    Attributes:
-        quota: the bucket or rate.
-        full_ms: when it will be full again if no request comes.
-    """
-
-    quota: MutationQuota
-    full_ms: int
-
-
 @dataclass(frozen=True, slots=True)
 class _Wait:
     """A client's wait: its end, and the quota that caused it."""
@@ -110,28 +94,22 @@ class _Wait:
 
 
 class MutationAdmissions:
-    """The buckets of a cluster's controller mutation quotas.
-
-    Attributes:
-        dropped: how many buckets and waits made room for others before they were over.
-    """
+    """The buckets of a cluster's controller mutation quotas."""
 
     def __init__(self, algorithm: Algorithm, window: QuotaWindow, most: int = MOST_BUCKETS) -> None:
         """Start without quotas: every request is admitted.
 
         ``window`` is Kafka's controller.quota.window.num and controller.quota.window.size.seconds.
         """
-        self.dropped = 0
         self._make = _maker(algorithm, window)
-        self._span_ms = window.span_ms
         self._most = most
         self._quotas: ClientQuotas = {}
         # Both are in the order of their last use, the least recently used first.
-        self._buckets: dict[tuple[str, str], _Bucket] = {}
+        self._buckets: dict[tuple[str, str], MutationQuota] = {}
         self._waits: dict[tuple[str, str], _Wait] = {}
 
     def __repr__(self) -> str:
-        return f"MutationAdmissions({len(self._buckets)} buckets, {self.dropped} dropped)"
+        return f"MutationAdmissions({len(self._buckets)} buckets)"
 
     def set_quotas(self, quotas: ClientQuotas) -> None:
         """Replace all quotas of the cluster.
@@ -165,13 +143,13 @@ class MutationAdmissions:
             return Judged(0, (AT_ONCE,) * len(request.amounts))
         bucket = self._bucket(resolved, now_ms)
         admissions = tuple(
-            bucket.quota.admit(amount, now_ms, strict=request.strict) for amount in request.amounts
+            bucket.admit(amount, now_ms, strict=request.strict) for amount in request.amounts
         )
-        bucket.full_ms = now_ms + bucket.quota.throttle_ms(now_ms) + self._span_ms
         # After a rejected amount, all others are rejected with the same wait.
         throttle_ms = admissions[-1].throttle_ms
         if throttle_ms > 0:
-            self._make_room(self._waits, lambda other: other.until_ms > now_ms)
+            if len(self._waits) >= self._most:
+                del self._waits[next(iter(self._waits))]
             self._waits[client] = _Wait(now_ms + throttle_ms, resolved)
         return Judged(throttle_ms, admissions)
 
@@ -183,19 +161,16 @@ class MutationAdmissions:
             return None
         return resolved
 
-    def _bucket(self, resolved: Resolved, now_ms: int) -> _Bucket:
+    def _bucket(self, resolved: Resolved, now_ms: int) -> MutationQuota:
         bucket = self._buckets.pop(resolved.tags, None)
         if bucket is None:
-            self._make_room(self._buckets, lambda other: other.full_ms > now_ms)
-            bucket = _Bucket(self._make(resolved.limit, now_ms), now_ms)
+            if len(self._buckets) >= self._most:
+                del self._buckets[next(iter(self._buckets))]
+            bucket = self._make(resolved.limit, now_ms)
         else:
-            bucket.quota.set_rate(resolved.limit)
+            bucket.set_rate(resolved.limit)
         self._buckets[resolved.tags] = bucket
         return bucket
-
-    def _make_room(self, kept: dict[tuple[str, str], _T], counts: Callable[[_T], bool]) -> None:
-        if len(kept) >= self._most:
-            self.dropped += counts(kept.pop(next(iter(kept))))
 
 
 def _maker(algorithm: Algorithm, window: QuotaWindow) -> Callable[[float, int], MutationQuota]:
