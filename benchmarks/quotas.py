@@ -54,7 +54,7 @@ def run() -> list[Row]:
 
 def _deciders() -> Mapping[str, Decide]:
     rate = RateQuota(_LIMIT, _WINDOW)
-    bucket = TokenBucket.over(_WINDOW, _LIMIT, _START_MS)
+    bucket = TokenBucket(_LIMIT, _WINDOW, _START_MS)
     burst = BurstRate(_LIMIT, _WINDOW)
     return {
         "sampled rate": lambda now_ms: rate.record(_AMOUNT, now_ms),

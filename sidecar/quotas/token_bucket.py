@@ -1,8 +1,8 @@
 """The token bucket of KIP-599 as adopted: how Kafka throttles controller mutations.
 
-The bucket holds up to ``burst`` tokens (samples x window x rate in Kafka) and is refilled at
-``rate``. An accepted amount takes its tokens and may leave a negative number. While the number is
-negative, the quota is used up. The wait is the time until it is 0 again: -tokens / rate.
+The bucket holds up to a burst of tokens (samples x window x rate) and is refilled at ``rate``. An
+accepted amount takes its tokens and may leave a negative number. While the number is negative, the
+quota is used up. The wait is the time until it is 0 again: -tokens / rate.
 
 Example: a quota of 5 per second with 100 samples of 1 s allows a burst of 500. A burst of 560
 leaves -60 tokens, so the wait is 60 / 5 = 12 s.
@@ -15,8 +15,6 @@ Source: Kafka's TokenBucket, StrictControllerMutationQuota, PermissiveController
 ControllerMutationQuotaManager.
 """
 
-from typing import Self
-
 from sidecar.quotas.admission import AT_ONCE, Admission, checked_rate
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.quotas.throttle_time import rounded_ms
@@ -27,30 +25,20 @@ class TokenBucket:
 
     Args:
         rate: tokens per second, above 0.
-        burst: the most tokens it holds, above 0. A new rate also fills it in the same time.
+        window: the quota's windows. The bucket holds the tokens of all of them together, at most.
         now_ms: the time at the start.
 
     Raises:
-        ValueError: ``rate`` or ``burst`` is not above 0, or not finite.
+        ValueError: ``rate`` is not above 0, or not finite.
     """
 
     __slots__ = ("_burst", "_burst_s", "_rate", "_tokens", "_updated_ms")
 
-    def __init__(self, rate: float, burst: float, now_ms: int) -> None:
-        self._rate = checked_rate(rate)
-        self._burst = checked_rate(burst)
-        self._burst_s = burst / rate
-        self._tokens = burst
+    def __init__(self, rate: float, window: QuotaWindow, now_ms: int) -> None:
+        self._burst_s = window.samples * (window.window_ms / 1000.0)
+        self.set_rate(rate)
+        self._tokens = self._burst
         self._updated_ms = now_ms
-
-    @classmethod
-    def over(cls, window: QuotaWindow, rate: float, now_ms: int) -> Self:
-        """Make a bucket as in Kafka: its burst is the tokens of all windows of a quota together."""
-        burst_s = window.samples * (window.window_ms / 1000.0)
-        bucket = cls(rate, burst_s * rate, now_ms)
-        # Not computed back from the burst, because that would round, and a new rate would show it.
-        bucket._burst_s = burst_s
-        return bucket
 
     def __repr__(self) -> str:
         return (

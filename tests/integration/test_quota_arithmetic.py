@@ -78,7 +78,7 @@ def _rate_quota(trace: Trace) -> Answers:
 
 def _tokens(trace: Trace) -> Answers:
     """TokenBucket alone, and the waits of Kafka's manager."""
-    bucket = TokenBucket.over(trace.window, trace.limit, trace.times_ms[0])
+    bucket = TokenBucket(trace.limit, trace.window, trace.times_ms[0])
     doubles: list[float] = []
     longs: list[int] = []
     for word, amount, now_ms in zip(trace.words, trace.amounts, trace.times_ms, strict=True):
@@ -99,7 +99,7 @@ def _tokens(trace: Trace) -> Answers:
 
 def _mutations(trace: Trace) -> Answers:
     """The token bucket in Kafka's manager, strict and permissive: tokens, refusals and waits."""
-    bucket = TokenBucket.over(trace.window, trace.limit, trace.times_ms[0])
+    bucket = TokenBucket(trace.limit, trace.window, trace.times_ms[0])
     doubles: list[float] = []
     longs: list[int] = []
     for word, amount, now_ms in zip(trace.words, trace.amounts, trace.times_ms, strict=True):

@@ -128,7 +128,7 @@ class Predictor:
             raise ValueError("at least one tag must be named")
         self.dropped = 0
         self._window = window
-        self._make = mutations or (lambda limit, now_ms: TokenBucket.over(window, limit, now_ms))
+        self._make = mutations or (lambda limit, now_ms: TokenBucket(limit, window, now_ms))
         self._most = most
         self._quotas: ClientQuotas = {}
         self._shapes: dict[str, frozenset[tuple[bool, bool]]] = {}

@@ -55,9 +55,7 @@ class Admins:
     _partitions: int = 0
     _topic: int = 0
     _next_ms: int = 0
-    _bucket: TokenBucket = field(
-        default_factory=lambda: TokenBucket.over(QuotaWindow(), MUTATIONS, 0)
-    )
+    _bucket: TokenBucket = field(default_factory=lambda: TokenBucket(MUTATIONS, QuotaWindow(), 0))
     _is_raised: bool = False
 
     def lines(self, begin_s: int, end_s: int, rng: np.random.Generator) -> Iterator[AdminLine]:

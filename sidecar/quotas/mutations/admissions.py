@@ -176,4 +176,4 @@ class MutationAdmissions:
 def _maker(algorithm: Algorithm, window: QuotaWindow) -> Callable[[float, int], MutationQuota]:
     if algorithm == "burst-spreading":
         return lambda rate, _now_ms: BurstRate(rate, window)
-    return lambda rate, now_ms: TokenBucket.over(window, rate, now_ms)
+    return lambda rate, now_ms: TokenBucket(rate, window, now_ms)

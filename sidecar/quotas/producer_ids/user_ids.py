@@ -60,7 +60,7 @@ class UserIds:
         if limit is None:
             self._bucket = None
         elif self._bucket is None:
-            self._bucket = TokenBucket.over(self._window, self._per_second(limit), now_ms)
+            self._bucket = TokenBucket(self._per_second(limit), self._window, now_ms)
         elif limit != before:
             self._bucket.set_rate(self._per_second(limit))
             if most_throttle_s is not None:

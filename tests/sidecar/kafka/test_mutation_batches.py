@@ -10,6 +10,7 @@ import pytest
 from sidecar.kafka.client.controller import Unanswered
 from sidecar.kafka.mutation_batches import BATCH_TOPICS, Mutation, MutationBatcher
 from sidecar.kafka.topic_results import Outcome, TopicResult
+from sidecar.quotas.rate import QuotaWindow
 from sidecar.quotas.token_bucket import TokenBucket
 from sidecar.volumes import Failure, FailureKind
 
@@ -99,7 +100,7 @@ def all_with(code: int, throttle_time_ms: int = 0) -> Callable[[Sequence[str]], 
 
 def rate_of_one() -> TokenBucket:
     """1 a second, a burst of 11, full."""
-    return TokenBucket(1.0, 11.0, 0)
+    return TokenBucket(1.0, QuotaWindow(), 0)
 
 
 async def test_what_is_throttled_is_asked_for_again_after_the_wait() -> None:

@@ -16,7 +16,7 @@ WINDOW: Final = QuotaWindow(100, 1000)
 Make = Callable[[float], MutationQuota]
 
 MAKERS: Final[dict[str, Make]] = {
-    "token bucket": lambda rate: TokenBucket.over(WINDOW, rate, 0),
+    "token bucket": lambda rate: TokenBucket(rate, WINDOW, 0),
     "burst-spreading": lambda rate: BurstRate(rate, WINDOW),
     "sampled rate": lambda rate: RateQuota(rate, WINDOW),
 }
@@ -26,7 +26,7 @@ every_algorithm = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.ke
 
 def test_docstring_example() -> None:
     """A bucket of 10 at 5 per second is asked for 25 twice, strict and permissive."""
-    strict, permissive = TokenBucket(5, 10, 0), TokenBucket(5, 10, 0)
+    strict, permissive = (TokenBucket(5, QuotaWindow(2, 1000), 0) for _ in range(2))
     assert [AT_ONCE, Admission(accepted=False, throttle_ms=3000)] == [
         strict.admit(25, 0, strict=True) for _ in range(2)
     ]

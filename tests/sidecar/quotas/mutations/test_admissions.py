@@ -274,7 +274,7 @@ class TestBounds:
 def test_never_more_than_the_quota_allows(steps: list[tuple[int, list[int]]], rate: float) -> None:
     """Admitted is at most the burst, the rate times the time, and one operation more."""
     mutations = admissions({ALICE: rate})
-    alone = TokenBucket.over(QuotaWindow(), rate, 0)
+    alone = TokenBucket(rate, QuotaWindow(), 0)
     now_ms = 0
     admitted = largest = 0
     for passed_ms, amounts in steps:
