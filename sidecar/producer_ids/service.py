@@ -167,12 +167,10 @@ class ProducerIdWatch:
 
     def _take_over(self) -> None:
         """Take over throttles from before a restart; the state file may be read late."""
-        most_s = self.settings.most_throttle_s
-        longest_s = math.inf if most_s is None else most_s
         for user, each in user_throttles_of(self._board).items():
             if user not in self._throttled:
                 # The user's bucket is full again.
-                ends_at = min(each.ends_at, self._board.now() + longest_s)
+                ends_at = min(each.ends_at, self._board.now() + self.settings.most_throttle_s)
                 limit = self.quota_of(user).quota.producer_ids_rate
                 self._taken_over[user] = _TakenOver(ends_at, limit)
                 self._throttled.add(user)

@@ -53,8 +53,8 @@ class ProducerIdSettings:
             these.
         most_bytes: the bound for all filters together.
         most_users: the bound for users.
-        most_throttle_s: a user whose wait is this long is not charged further; None means no bound,
-            as in the KIP.
+        most_throttle_s: a user whose wait is this long is not charged further; infinite as in the
+            KIP.
 
     Raises:
         ValueError: a number is out of its range.
@@ -66,7 +66,7 @@ class ProducerIdSettings:
     expected_ids: int = 1000
     most_bytes: int = 16 << 20
     most_users: int = 5000
-    most_throttle_s: float | None = None
+    most_throttle_s: float = math.inf
 
     def __post_init__(self) -> None:
         _ = self.window, self.filters
@@ -77,7 +77,7 @@ class ProducerIdSettings:
                 f"{self.most_bytes} bytes have no room for one filter of "
                 f"{self.filters.layer_bytes(0)}"
             )
-        if self.most_throttle_s is not None and not self.most_throttle_s > 0:
+        if not self.most_throttle_s > 0:
             raise ValueError(f"a longest wait of {self.most_throttle_s} s is not above 0")
 
     @property
@@ -186,7 +186,7 @@ class ProducerIds:
         if noted is Noted.NO_ROOM and self._make_room(user, now_ms):
             noted = known.seen.note(producer_id, now_ms)
         if noted is Noted.NEW:
-            known.charge(now_ms, self._settings.most_throttle_s)
+            known.charge(now_ms)
         elif noted is Noted.NO_ROOM:
             self._dropped_known += 1
         return Seen(noted is Noted.NEW, known.throttle_ms(now_ms))
@@ -205,7 +205,7 @@ class ProducerIds:
         self._limit(user, known, now_ms)
         if self._forgotten(user, known, now_ms):
             return None
-        return known.status(user, self._settings.window_size_s, now_ms)
+        return known.status(user, now_ms)
 
     def statuses(self, now_ms: int) -> tuple[ProducerIdStatus, ...]:
         """Return the ids of all known users, sorted by name."""
@@ -238,7 +238,8 @@ class ProducerIds:
             self._make_room(user, now_ms)
             if not self._has_room(user):
                 return None
-        known = self._users[user] = UserIds(self._window, SeenIds(self._filters, self._room))
+        seen = SeenIds(self._filters, self._room)
+        known = self._users[user] = UserIds(self._window, seen, self._settings.most_throttle_s)
         self._name_bytes += _name_bytes(user)
         return known
 
@@ -262,7 +263,7 @@ class ProducerIds:
         return True
 
     def _limit(self, user: str, known: UserIds, now_ms: int) -> None:
-        known.limit_to(self.limit(user), now_ms, self._settings.most_throttle_s)
+        known.limit_to(self.limit(user), now_ms)
 
     def _forgotten(self, user: str, known: UserIds, now_ms: int) -> bool:
         live = known.seen.forget(now_ms)

@@ -45,16 +45,17 @@ class ProducerIdStatus:
 class UserIds:
     """The state of one user. At the start no id is known and no limit applies."""
 
-    __slots__ = ("_bucket", "_limit", "_rate", "_window", "seen")
+    __slots__ = ("_bucket", "_limit", "_most_throttle_s", "_rate", "_window", "seen")
 
-    def __init__(self, window: QuotaWindow, seen: SeenIds) -> None:
+    def __init__(self, window: QuotaWindow, seen: SeenIds, most_throttle_s: float) -> None:
         self.seen = seen
         self._window = window
+        self._most_throttle_s = most_throttle_s
         self._rate = Rate(window)
         self._limit: float | None = None
         self._bucket: TokenBucket | None = None
 
-    def limit_to(self, limit: float | None, now_ms: int, most_throttle_s: float | None) -> None:
+    def limit_to(self, limit: float | None, now_ms: int) -> None:
         """Set the limit. A lower one lengthens the wait to its bound at most."""
         before, self._limit = self._limit, limit
         if limit is None:
@@ -63,19 +64,14 @@ class UserIds:
             self._bucket = TokenBucket(self._per_second(limit), self._window, now_ms)
         elif limit != before:
             self._bucket.set_rate(self._per_second(limit))
-            if most_throttle_s is not None:
-                over = self._bucket.tokens(now_ms) + most_throttle_s * self._per_second(limit)
-                self._bucket.take(min(0.0, over), now_ms)
+            self._bucket.take(min(0.0, self._until_bound(self._bucket, limit, now_ms)), now_ms)
 
-    def charge(self, now_ms: int, most_throttle_s: float | None) -> None:
+    def charge(self, now_ms: int) -> None:
         """Count one id. It takes at most the part of a token that brings the wait to its bound."""
         self._rate.record(1, now_ms)
         if self._bucket is None or self._limit is None:
             return
-        amount = 1.0
-        if most_throttle_s is not None:
-            longest = most_throttle_s * self._per_second(self._limit)
-            amount = min(amount, self._bucket.tokens(now_ms) + longest)
+        amount = min(1.0, self._until_bound(self._bucket, self._limit, now_ms))
         if amount > 0:
             self._bucket.take(amount, now_ms)
 
@@ -89,16 +85,20 @@ class UserIds:
             return True
         return self._bucket.tokens(now_ms) >= _FULL * self._limit * self._window.samples
 
-    def status(self, user: str, window_s: int, now_ms: int) -> ProducerIdStatus:
+    def status(self, user: str, now_ms: int) -> ProducerIdStatus:
         """Return the state at ``now_ms``."""
         return ProducerIdStatus(
             user=user,
             limit=self._limit,
-            rate=self._rate.measure(now_ms) * window_s,
+            rate=self._rate.measure(now_ms) * (self._window.window_ms / _MS),
             tokens=None if self._bucket is None else self._bucket.tokens(now_ms),
             throttle_ms=self.throttle_ms(now_ms),
             filter_bytes=self.seen.bytes,
         )
+
+    def _until_bound(self, bucket: TokenBucket, limit: float, now_ms: int) -> float:
+        """How many tokens can be taken until the wait is at its bound; below 0 if it is longer."""
+        return bucket.tokens(now_ms) + self._most_throttle_s * self._per_second(limit)
 
     def _per_second(self, ids_per_window: float) -> float:
         return ids_per_window / (self._window.window_ms / _MS)

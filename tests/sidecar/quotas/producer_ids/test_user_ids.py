@@ -1,5 +1,7 @@
 """One user's rate and bucket."""
 
+import math
+
 import pytest
 
 from sidecar.quotas.producer_ids.seen_ids import FilterTerms, Room, SeenIds
@@ -10,29 +12,30 @@ HOUR_MS = 3_600_000
 WINDOW = QuotaWindow(11, HOUR_MS)
 
 
-def user_ids() -> UserIds:
+def user_ids(most_throttle_s: float = math.inf) -> UserIds:
     """Nothing is known of the user."""
-    return UserIds(WINDOW, SeenIds(FilterTerms(HOUR_MS, 1000, 0.01), Room(1 << 20)))
+    seen = SeenIds(FilterTerms(HOUR_MS, 1000, 0.01), Room(1 << 20))
+    return UserIds(WINDOW, seen, most_throttle_s)
 
 
-def limited(limit: float, charged: int = 0) -> UserIds:
+def limited(limit: float, charged: int = 0, most_throttle_s: float = math.inf) -> UserIds:
     """A user with a limit who was charged so often at 0."""
-    user = user_ids()
-    user.limit_to(limit, 0, None)
+    user = user_ids(most_throttle_s)
+    user.limit_to(limit, 0)
     for _ in range(charged):
-        user.charge(0, None)
+        user.charge(0)
     return user
 
 
 def tokens(user: UserIds, now_ms: int) -> float | None:
-    return user.status("ann", 3600, now_ms).tokens
+    return user.status("ann", now_ms).tokens
 
 
 def test_initially_there_is_no_limit() -> None:
     """No limit: no tokens, no wait, however many ids there are."""
     user = user_ids()
-    user.charge(0, None)
-    assert ProducerIdStatus("ann", None, 0.1, None, 0, 0) == user.status("ann", 3600, 0)
+    user.charge(0)
+    assert ProducerIdStatus("ann", None, 0.1, None, 0, 0) == user.status("ann", 0)
     assert user.is_full(0)
 
 
@@ -56,36 +59,31 @@ def test_wait_is_until_there_is_a_token_for_each_id() -> None:
 
 def test_rate_is_per_window() -> None:
     """110 ids are 11 per window over the 10 windows that Kafka's rate starts with."""
-    assert 11.0 == pytest.approx(limited(50, charged=110).status("ann", 3600, 0).rate)
+    assert 11.0 == pytest.approx(limited(50, charged=110).status("ann", 0).rate)
 
 
 def test_debt_can_be_bounded() -> None:
     """A user with 100 s to wait is charged no more, not even the rest of the last id."""
-    user = limited(50, charged=550)
-    for _ in range(1000):
-        user.charge(0, 100.0)
+    user = limited(50, charged=1550, most_throttle_s=100.0)
     assert 100_000 == user.throttle_ms(0)
-    user.charge(45_000, 100.0)
+    user.charge(45_000)
     assert 100_000 == user.throttle_ms(45_000)
 
 
 def test_longest_wait_itself_is_charged_no_more() -> None:
-    user = limited(50, charged=551)
-    user.charge(0, 72.0)
-    assert 72_000 == user.throttle_ms(0)
+    assert 72_000 == limited(50, charged=552, most_throttle_s=72.0).throttle_ms(0)
 
 
 def test_ids_are_in_the_rate_though_they_are_not_charged() -> None:
     """The rate shows what happens, whatever the bound of the debt."""
-    user = limited(50, charged=551)
-    user.charge(0, 1.0)
-    assert 55.2 == pytest.approx(user.status("ann", 3600, 0).rate)
+    user = limited(50, charged=552, most_throttle_s=1.0)
+    assert 55.2 == pytest.approx(user.status("ann", 0).rate)
 
 
 def test_lowered_limit_lowers_the_burst() -> None:
     """Tokens beyond the new burst are gone at once."""
     user = limited(50)
-    user.limit_to(10, 0, None)
+    user.limit_to(10, 0)
     assert 110.0 == tokens(user, 0)
 
 
