@@ -144,7 +144,8 @@ class Relief:
     _failed: dict[str, tuple[float, str]] = field(default_factory=dict, init=False)
     _watched_since: float | None = field(default=None, init=False)
     _is_loaded: bool = field(default=False, init=False)
-    _settle: tuple[float, float] = field(default=(-math.inf, 0.0), init=False)
+    _settle_s: float = field(default=0.0, init=False)
+    _settle_read_at: float = field(default=-math.inf, init=False)
     _logged: set[tuple[LogDir, bool]] = field(default_factory=set, init=False)
     _logged_beyond: bool = field(default=False, init=False)
     _homes: dict[Partition, frozenset[LogDir]] = field(default_factory=dict, init=False)
@@ -197,7 +198,8 @@ class Relief:
             planned = await self._plan(classes)
             self._note("" if not isinstance(planned, Failure) else planned.message)
             if isinstance(planned, Failure):
-                self.planned = Plan(None, (), planned.message, is_short=any(self._short()))
+                needs = (room.available < room.begins_at(self._settle_s) for room in self._rooms())
+                self.planned = Plan(None, (), planned.message, is_short=any(needs))
                 return
             self.planned = planned
             self._log(planned)
@@ -213,18 +215,17 @@ class Relief:
         if not self._is_loaded:
             await _THREADS.call(self.journal.load, self.wall(now))
             self._is_loaded = True
-        if now >= self._settle[0] + _SETTLED_AGAIN_S:
-            self._settle = (now, await self.read_settle())
-        settle_s = self._settle[1]
+        if now >= self._settle_read_at + _SETTLED_AGAIN_S:
+            self._settle_read_at, self._settle_s = now, await self.read_settle()
         look = await self._look()
         if isinstance(look, Failure):
             return look
         seen = look.partitions
         self._log_beyond(look)
-        refusal = self.file.problem or self._refusal(settle_s) or await self._close_steps(look)
+        refusal = self.file.problem or self._refusal() or await self._close_steps(look)
         rooms = list(self._rooms())
         if not refusal:
-            await self._note_gains(rooms, settle_s)
+            await self._note_gains(rooms)
         self._failed = {key: each for key, each in self._failed.items() if each[0] > now}
         failed = {key: text for key, (_, text) in self._failed.items()}
         self.left_out = {**look.left_out, **look.unsuitable, **failed}
@@ -232,11 +233,11 @@ class Relief:
             rooms,
             [self._expendable(key, each, 0, None) for key, each in seen.items()],
             classes,
-            settle_s,
+            self._settle_s,
             self.step_bytes,
             refusal,
             pending=self._pending(),
-            relieving=self._relieving(settle_s),
+            relieving=self._relieving(),
             in_vain=frozenset(room.log_dir for room in rooms if self._is_in_vain(room.log_dir)),
         )
         if refusal or not seen or plan(view).room is None:
@@ -266,7 +267,7 @@ class Relief:
             return f"{self.file.path} has just changed"
         if not self.is_first():
             return "another sidecar acts"
-        return self._refusal(self._settle[1])
+        return self._refusal()
 
     async def _is_current(self) -> bool:
         try:
@@ -377,7 +378,7 @@ class Relief:
             _log.warning("step %s had no outcome in the journal; it was read now", begin.step)
         return ""
 
-    async def _note_gains(self, rooms: Sequence[Room], settle_s: float) -> None:
+    async def _note_gains(self, rooms: Sequence[Room]) -> None:
         """Note whether a volume has gained what it would without the writes to declared topics."""
         now_s, read_s = self.wall(self.board.now()), self.wall(self._read_at())
         for room in rooms:
@@ -385,7 +386,7 @@ class Relief:
             since = max((each.at for each in gains), default=0.0)
             begun = self.journal.about(room.log_dir, "begin", now_s)
             steps = [each for each in begun if each.at > since]
-            if not steps or read_s <= steps[0].at + settle_s:
+            if not steps or read_s <= steps[0].at + self._settle_s:
                 continue
             first = steps[0]
             written = self._written.pop(room.log_dir, None)
@@ -411,7 +412,7 @@ class Relief:
         keys = (key for key, homes in self._homes.items() if log_dir in homes)
         return sum(self._tracks[key].increases for key in keys)
 
-    def _refusal(self, settle_s: float) -> str:
+    def _refusal(self) -> str:
         """Why nothing may be deleted now; "" if it may."""
         board, now = self.board, self.board.now()
         memory = board.snapshot.memory
@@ -428,9 +429,9 @@ class Relief:
                 f"the journal is of cluster {known}, and this is {memory.cluster_id}: move the "
                 'folder "relief" beside the state file away if that is right'
             )
-        if watched < settle_s:
+        if watched < self._settle_s:
             text = f"this sidecar watches since {max(0.0, watched):.0f} s"
-            return f"{text}, and freeing takes {settle_s:.0f} s"
+            return f"{text}, and freeing takes {self._settle_s:.0f} s"
         return ""
 
     def _unseen(self, now: float) -> str:
@@ -457,7 +458,7 @@ class Relief:
 
         Volumes that were read some time ago do not show what was freed since then.
         """
-        return self._settle[1] + self.board.now() - self._read_at()
+        return self._settle_s + self.board.now() - self._read_at()
 
     def _pending(self) -> dict[LogDir, float]:
         pending: dict[LogDir, float] = {}
@@ -480,21 +481,18 @@ class Relief:
             yield Room(log_dir, volume.total_bytes, volume.available_bytes, threshold, growth)
 
     def _is_near(self) -> bool:
-        return any(room.available < room.ends_at(self._settle[1]) for room in self._rooms())
-
-    def _short(self) -> Iterator[bool]:
-        return (room.available < room.begins_at(self._settle[1]) for room in self._rooms())
+        return any(room.available < room.ends_at(self._settle_s) for room in self._rooms())
 
     def _available(self, log_dir: LogDir) -> int | None:
         found = (each for each in self._rooms() if each.log_dir == log_dir)
         return next((room.available for room in found), None)
 
-    def _relieving(self, settle_s: float) -> frozenset[LogDir]:
+    def _relieving(self) -> frozenset[LogDir]:
         now_s = self.wall(self.board.now())
         return frozenset(
             each.volume
             for each in self.journal.until(now_s)
-            if each.kind == "begin" and each.at >= now_s - settle_s
+            if each.kind == "begin" and each.at >= now_s - self._settle_s
         )
 
     def _is_in_vain(self, log_dir: LogDir) -> bool:
