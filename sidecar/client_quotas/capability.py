@@ -21,7 +21,6 @@ from sidecar.client_quotas.routes import add_writers
 from sidecar.client_quotas.service import QuotaThrottle
 from sidecar.client_quotas.writers import BrokerWriters, LoggedRates, TopicWriters
 from sidecar.client_quotas.written import Written
-from sidecar.control.board import Board
 from sidecar.control.capability import Block, Build, Capability, Services, Task
 from sidecar.control.known_cluster import ask_known_cluster, in_known_cluster
 from sidecar.formats.quantities import format_size
@@ -59,8 +58,6 @@ class ClientQuotaCapability(Capability):
         """Start nothing yet; only read what an earlier run has noted."""
         board = services.board
         self._board = board
-        self._enforcement = settings.enforcement
-        self._floor = settings.client_quota_floor
         self._admin = settings.kafka_admin
         lowers = settings.enforcement == "client-quotas"
         board.readers.enforcement = settings.enforcement
@@ -70,7 +67,7 @@ class ClientQuotaCapability(Capability):
                 board,
                 aiven_quotas(settings)
                 or KafkaQuotas.of(lambda: self._admin and in_known_cluster(self._admin, board)),
-                self._floor,
+                settings.client_quota_floor,
                 services.persist,
                 lowers,
                 services.is_observer,
@@ -130,7 +127,7 @@ class ClientQuotaCapability(Capability):
 
     def metrics(self) -> Iterator[Metric]:
         """The metrics of lowered quotas."""
-        return quota_metrics(self._enforcement, self._throttle)
+        return quota_metrics(self._board.readers.enforcement, self._throttle)
 
     def observed(self, observation: object) -> None:  # noqa: ARG002 - the protocol's
         """Note how fast brokers fill."""
@@ -140,9 +137,9 @@ class ClientQuotaCapability(Capability):
     def block(self) -> Block | None:
         """A notice of which quotas are lowered; None with another enforcement."""
         throttle = self._throttle
-        if throttle is None or (self._enforcement != "client-quotas" and not throttle.ledger.kept):
+        if throttle is None or not (throttle.lowers or throttle.ledger.kept):
             return None
-        return Block("Client quotas", tuple(_sentences(throttle, self._board, self._floor)))
+        return Block("Client quotas", tuple(_sentences(throttle)))
 
     def reload(self, settings: Settings, *, redial: bool = True) -> Callable[[], None]:  # noqa: ARG002 - the protocol's
         """Use new addresses and credentials from the next request on."""
@@ -167,9 +164,9 @@ def _written(services: Services, log: LogReader, writers: TopicWriters | None) -
     return written
 
 
-def _sentences(throttle: QuotaThrottle, board: Board, floor: int) -> Iterator[str]:
+def _sentences(throttle: QuotaThrottle) -> Iterator[str]:
     lowered = throttle.lowered
-    if board.snapshot.decision.source is Source.SHADOW:
+    if throttle.board.snapshot.decision.source is Source.SHADOW:
         count = throttle.would_lower
         if count:
             yield f"In enforce mode {_quotas(count)} would be lowered."
@@ -196,7 +193,7 @@ def _sentences(throttle: QuotaThrottle, board: Board, floor: int) -> Iterator[st
         yield f"Left alone, because somebody else sets these quotas back: {names}."
     if throttle.failure:
         yield f"Quotas can't be read or set: {throttle.failure}."
-    yield _CAN_NOT.format(floor=format_size(floor))
+    yield _CAN_NOT.format(floor=format_size(round(throttle.floor)))
 
 
 def _sources(throttle: QuotaThrottle) -> Iterator[str]:
