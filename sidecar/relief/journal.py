@@ -23,6 +23,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from sidecar.state.disk import sync_folder
 from sidecar.threads import OwnThreads
 from sidecar.volumes import LogDir
 
@@ -165,8 +166,4 @@ def _append(path: Path, entry: Entry) -> None:
     finally:
         os.close(file)
     if is_new:
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(path.parent)

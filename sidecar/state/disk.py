@@ -48,12 +48,17 @@ class MachineDisk:
             beside.unlink(missing_ok=True)
             raise
         # The rename is on disk only after its folder is synced.
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(path.parent)
 
     def rename(self, path: Path, to: Path) -> None:
         """See ``Disk``."""
         path.replace(to)
+
+
+def sync_folder(path: Path) -> None:
+    """Return once the names of files in a folder are on disk."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
