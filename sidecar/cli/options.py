@@ -49,11 +49,7 @@ def settings_options(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def load_settings(config: Path | None, properties: Path | None) -> "Loaded":
-    """Load the settings from the process's environment and from the named files.
-
-    Raises:
-        SettingsError: the settings can't be used; it lists every problem.
-    """
+    """Load the settings from the process's environment and from the named files."""
     from sidecar.settings import load  # noqa: PLC0415 - see TYPE_CHECKING above
 
     return load(environ=os.environ, config=config, properties=properties)

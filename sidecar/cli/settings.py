@@ -13,7 +13,7 @@ import click
 
 from sidecar.cli.options import settings_options
 from sidecar.errors import SettingsError
-from sidecar.settings import Loaded, SettingRow, examine
+from sidecar.settings import Loaded, SettingRow, load
 
 _NAMES = """\
 Environment: SIDECAR_ and the name in capitals, with _ for each dot.
@@ -41,7 +41,7 @@ def command(config: Path | None, properties: Path | None, as_json: bool) -> None
     Secrets are masked. What is missing or wrong is marked at its setting, and the exit code is 2
     then; standard error lists all of it.
     """
-    found = examine(environ=os.environ, config=config, properties=properties)
+    found = load(environ=os.environ, config=config, properties=properties)
     if as_json:
         click.echo(_as_json(found))
     else:

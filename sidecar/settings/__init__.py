@@ -11,7 +11,6 @@ from sidecar.settings.again import (
 from sidecar.settings.convert import token_path
 from sidecar.settings.keys import SettingRow
 from sidecar.settings.loader import (
-    examine,
     load,
     read_command_config,
     read_daemon_admin,
@@ -29,7 +28,6 @@ __all__ = [
     "Settings",
     "ca_certificates",
     "describe",
-    "examine",
     "load",
     "need_restart",
     "read_again",

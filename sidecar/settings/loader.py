@@ -34,30 +34,14 @@ def load(
     properties: Path | None = None,
     replaced: tuple[str, ...] = (),
 ) -> Loaded:
-    """Loads the settings.
+    """Load the settings, or all problems with them.
 
     Args:
         environ: the environment variables; only ``SIDECAR_*`` is read.
         config: a TOML file.
         properties: a Java properties file.
         replaced: how the settings begin that the environment replaces, so that files' do not count.
-
-    Raises:
-        SettingsError: with one line for each problem, none with a secret.
     """
-    loaded = examine(environ=environ, config=config, properties=properties, replaced=replaced)
-    _ = loaded.settings
-    return loaded
-
-
-def examine(
-    *,
-    environ: Mapping[str, str],
-    config: Path | None = None,
-    properties: Path | None = None,
-    replaced: tuple[str, ...] = (),
-) -> Loaded:
-    """Load the settings, and return their problems instead of raising."""
     sources, place = _places(environ, config, properties)
     for source in sources[1:]:
         for name in [each for each in source.entries if each.startswith(replaced)]:
@@ -84,7 +68,7 @@ def read_command_config(
         environ: the environment variables, for references of the file to them.
 
     Raises:
-        SettingsError: as in ``load``.
+        SettingsError: with one line for each problem, none with a secret.
     """
     sources: list[Source] = []
     if bootstrap_server is not None:
@@ -101,7 +85,7 @@ def read_command_config(
 def read_daemon_admin(
     environ: Mapping[str, str], config: Path | None, properties: Path | None
 ) -> KafkaAdmin:
-    """Read only the daemon's ``kafka.admin`` settings; arguments and errors as in ``load``."""
+    """Read only the daemon's ``kafka.admin`` settings; raises as ``read_command_config``."""
     return _Reading(*_places(environ, config, properties)).admin()
 
 

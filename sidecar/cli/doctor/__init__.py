@@ -93,11 +93,11 @@ def command(
     from sidecar.cli.doctor.gather import gather  # noqa: PLC0415
     from sidecar.cli.doctor.recommendation import recommendation  # noqa: PLC0415
     from sidecar.cli.doctor.verdicts import Finding, exit_code  # noqa: PLC0415
-    from sidecar.settings import examine  # noqa: PLC0415
+    from sidecar.settings import load  # noqa: PLC0415
 
     # Failures are findings.
     logs.set_up("text", "critical")
-    loaded = examine(environ=os.environ, config=config, properties=properties)
+    loaded = load(environ=os.environ, config=config, properties=properties)
     settings, recommended = loaded.found, None
     if settings is None:
         to_do = 'mend it: "run" does not start'

@@ -255,7 +255,7 @@ def test_a_start_with_wrong_files(tmp_path: Path) -> None:
     limit = {"SIDECAR_STORAGE_CHECK_INTERVAL": "0s"}
     for name in ("KEY", "CLIENT_CA"):
         with pytest.raises(SettingsError, match=f"needs {SSL}CERTIFICATE_FILE"):
-            load(environ={f"{SSL}{name}_FILE": "x", **limit})
+            _ = load(environ={f"{SSL}{name}_FILE": "x", **limit}).settings
     missing = str(tmp_path / "missing")
     settings = load(environ={f"{SSL}CERTIFICATE_FILE": missing, **limit}).settings
     with pytest.raises(SettingsError, match=f"the certificate file {missing} or its key can't be"):

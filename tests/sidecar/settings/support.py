@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from sidecar.errors import SettingsError
 from sidecar.settings import KafkaAdmin, Loaded, load
 
 STATIC = "client.quota.callback.static."
@@ -40,11 +39,7 @@ def problems(
     properties: Path | None = None,
 ) -> tuple[str, ...]:
     """The exact problems with this environment and these files; () when it is accepted."""
-    try:
-        load(environ=environ, config=config, properties=properties)
-    except SettingsError as error:
-        return error.problems
-    return ()
+    return load(environ=environ, config=config, properties=properties).problems
 
 
 def problem(environ: dict[str, str]) -> str:

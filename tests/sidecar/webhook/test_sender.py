@@ -359,7 +359,9 @@ def reloaded(folder: Path) -> dict[str, str]:
 def test_a_wrong_url_is_never_shown(url: str) -> None:
     """The message names the setting alone; a right one has stars where settings are shown."""
     with pytest.raises(SettingsError) as raised:
-        load(environ={"SIDECAR_STORAGE_CHECK_INTERVAL": "0s", "SIDECAR_WEBHOOK_URL": url})
+        _ = load(
+            environ={"SIDECAR_STORAGE_CHECK_INTERVAL": "0s", "SIDECAR_WEBHOOK_URL": url}
+        ).settings
     assert "SIDECAR_WEBHOOK_URL" in str(raised.value)
     assert "s3cr3t" not in str(raised.value)
 
@@ -394,7 +396,7 @@ async def test_the_url_may_be_in_a_file_that_changes(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"the URL in the webhook's file .*/url is not an addr"):
         capability.reload(settings)
     with pytest.raises(SettingsError, match="URL_FILE: remove it, or SIDECAR_WEBHOOK_URL"):
-        load(environ={**environ, "SIDECAR_WEBHOOK_URL": "http://x"})
+        _ = load(environ={**environ, "SIDECAR_WEBHOOK_URL": "http://x"}).settings
 
 
 def test_a_secret_needs_a_url(tmp_path: Path) -> None:
@@ -404,7 +406,7 @@ def test_a_secret_needs_a_url(tmp_path: Path) -> None:
         prepare(load(environ=environ).settings)
     del environ["SIDECAR_WEBHOOK_URL"]
     with pytest.raises(SettingsError, match="SIDECAR_WEBHOOK_SECRET_FILE: needs SIDECAR_WEBHOOK"):
-        load(environ=environ)
+        _ = load(environ=environ).settings
 
 
 @pytest.mark.package
