@@ -287,8 +287,8 @@ async def test_an_id_counts_for_its_owner_when_it_writes(
         quotas(tmp_path, f"[default]\nproducer_ids_rate = {QUOTA}"),
         know_their_broker=True,
     )
-    # Some of them may be seen a scan later than the others (10 s), and peers may be asked 10 s later
-    # still. Tokens come back between: sixteen too many are a throttle of 32 s, and one even then.
+    # Some may be seen a scan later than the others (10 s), and peers may be asked 10 s after that.
+    # Tokens come back between: sixteen too many are a throttle of 32 s, and still one then.
     count = AT_ONCE + 16
     async with topic(logging) as name:
         for daemon in daemons:
