@@ -12,8 +12,8 @@ Example: a day's gold_usage_1s of 40 tenants on 3 brokers, 10 million rows, beco
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import date
-from functools import reduce
+from datetime import date, datetime
+from functools import partial, reduce
 from operator import and_, or_
 from typing import Final
 
@@ -110,32 +110,31 @@ def _whole(dataset: ds.Dataset) -> list[Row]:
 
 
 def _usage(dataset: ds.Dataset) -> list[Row]:
-    columns = [*_TENANT, "window_start", "amount", "throttle_ms"]
-    first, last, tenants = None, None, []
-    for batch in _batches(dataset, columns):
-        bounds = pc.min_max(batch["window_start"]).as_py()
-        first = bounds["min"] if first is None else min(first, bounds["min"])
-        last = bounds["max"] if last is None else max(last, bounds["max"])
-        tenants.append(_grouped(batch, _TENANT, ("amount", "throttle_ms")))
-        tenants = _together(tenants, _TENANT, ("amount", "throttle_ms"))
-    if first is None or last is None:
+    bounds: list[datetime] = []
+
+    def noted() -> Iterator[pa.Table]:
+        for batch in _batches(dataset, [*_TENANT, "window_start", "amount", "throttle_ms"]):
+            bounds.extend(pc.min_max(batch["window_start"]).as_py().values())
+            yield batch
+
+    tenants = _combined(noted(), partial(_grouped, keys=_TENANT, sums=("amount", "throttle_ms")))
+    if tenants is None:
         return []
-    step = bucket_s((last - first).total_seconds() + 1)
-    named, others = _named(pa.concat_tables(tenants))
-    sums: list[pa.Table] = []
-    for batch in _batches(dataset, [*_KEYS, *_SUMS, "lower_bound"]):
-        sums.append(_grouped(_by_window(_folded(batch, named), step), _KEYS, _SUMS, "lower_bound"))
-        sums = _together(sums, _KEYS, _SUMS, "lower_bound")
-    rows: list[Row] = _grouped(pa.concat_tables(sums), _KEYS, _SUMS, "lower_bound").to_pylist()
+    step = bucket_s((max(bounds) - min(bounds)).total_seconds() + 1)
+    named, others = _named(tenants)
+    windows = (
+        _by_window(_folded(batch, named), step)
+        for batch in _batches(dataset, [*_KEYS, *_SUMS, "lower_bound"])
+    )
+    sums = _combined(windows, partial(_grouped, keys=_KEYS, sums=_SUMS, most="lower_bound"))
     return [
         {**row, "others": others[str(row["quota_type"])]} if row["user"] is None else row
-        for row in rows
+        for row in _rows(sums)
     ]
 
 
 def _named(tenants: pa.Table) -> tuple[pa.Array | None, dict[str, int]]:
     """Return the keys of tenants to name, None for all, and each type's number of others."""
-    tenants = _grouped(tenants, _TENANT, ("amount", "throttle_ms"))
     chosen, others = [], {}
     for quota_type in tenants["quota_type"].unique().to_pylist():
         of_type = tenants.filter(pc.equal(tenants["quota_type"], quota_type))
@@ -184,12 +183,10 @@ def _replay(dataset: ds.Dataset) -> list[Row]:
     tenant = ["quota_type", "shared_by"]
     is_kept = pc.field("algorithm") != "burst-spreading"
     is_tried = pc.starts_with(pc.field("scenario"), "=") & is_kept
-    counts: list[pa.Table] = []
-    for batch in _batches(dataset, [*tenant, "events"], is_tried):
-        counts = _together([*counts, _grouped(batch, tenant, ("events",))], tenant, ("events",))
+    tried = _batches(dataset, [*tenant, "events"], is_tried)
+    events = _combined(tried, partial(_grouped, keys=tenant, sums=("events",)))
     rows: list[Row] = []
-    if counts:
-        events = _grouped(pa.concat_tables(counts), tenant, ("events",))
+    if events is not None:
         busiest = events.take(pa.array(_largest(events["events"], _REPLAYED), pa.int64()))
         of_tenants = (
             reduce(and_, (pc.field(name) == value for name, value in each.items()))
@@ -222,12 +219,8 @@ def _volumes(dataset: ds.Dataset) -> list[Row]:
     """Return the highest and the lowest reading of each volume in each window."""
     step = bucket_s(_MONTH * 86_400)
     columns = [*_VOLUME, "observed_ts", "total_bytes", "available_bytes"]
-    ends: list[pa.Table] = []
-    for batch in _batches(dataset, columns, pc.field("available_bytes").is_valid()):
-        ends.append(_ends(batch, step))
-        if sum(table.num_rows for table in ends) > _BATCH:
-            ends = [_ends(pa.concat_tables(ends), step)]
-    return _ends(pa.concat_tables(ends), step).to_pylist() if ends else []
+    batches = _batches(dataset, columns, pc.field("available_bytes").is_valid())
+    return _rows(_combined(batches, partial(_ends, step_s=step)))
 
 
 def _ends(rows: pa.Table, step_s: int) -> pa.Table:
@@ -245,11 +238,11 @@ def _ends(rows: pa.Table, step_s: int) -> pa.Table:
 
 def _quarantine(dataset: ds.Dataset) -> list[Row]:
     """Return a row for each file, kind and reason, with its number of ``lines``."""
-    counts: list[pa.Table] = []
-    for batch in _batches(dataset, _LINES):
-        counted = batch.append_column("lines", pa.repeat(pa.scalar(1), batch.num_rows))
-        counts = _together([*counts, _grouped(counted, _LINES, ("lines",))], _LINES, ("lines",))
-    return _grouped(pa.concat_tables(counts), _LINES, ("lines",)).to_pylist() if counts else []
+    counted = (
+        batch.append_column("lines", pa.repeat(pa.scalar(1), batch.num_rows))
+        for batch in _batches(dataset, _LINES)
+    )
+    return _rows(_combined(counted, partial(_grouped, keys=_LINES, sums=("lines",))))
 
 
 def _batches(
@@ -272,13 +265,20 @@ def _grouped(
     return summed.rename_columns(names).select([*keys, *(name for name, _ in aggregates)])
 
 
-def _together(
-    sums_so_far: list[pa.Table], keys: Sequence[str], sums: Sequence[str], most: str | None = None
-) -> list[pa.Table]:
-    """Combine the sums of several batches when they have many rows."""
-    if sum(table.num_rows for table in sums_so_far) <= _BATCH:
-        return sums_so_far
-    return [_grouped(pa.concat_tables(sums_so_far), keys, sums, most)]
+def _combined(
+    batches: Iterable[pa.Table], combine: Callable[[pa.Table], pa.Table]
+) -> pa.Table | None:
+    """Combine the rows of all batches, part by part if there are many; None if there are none."""
+    parts: list[pa.Table] = []
+    for batch in batches:
+        parts.append(combine(batch))
+        if sum(part.num_rows for part in parts) > _BATCH:
+            parts = [combine(pa.concat_tables(parts))]
+    return combine(pa.concat_tables(parts)) if parts else None
+
+
+def _rows(table: pa.Table | None) -> list[Row]:
+    return [] if table is None else table.to_pylist()
 
 
 _READ: Final[Sequence[tuple[Table, int | None, Callable[[ds.Dataset], list[Row]]]]] = (
