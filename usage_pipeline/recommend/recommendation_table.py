@@ -251,20 +251,16 @@ def _refused(terms: Terms) -> Column:
         sf.col("entity").isin(entities),
     )
     least = terms.least_coverage
-    uncovered = sf.concat(
-        sf.lit("the logs cover "),
+    uncovered = _sentence(
+        "the logs cover ",
         sf.floor(sf.col("mean_coverage") * 100),
-        sf.lit(
-            f" % of the time, less than {least * 100:.3g} %: leave the log on for longer, since"
-            " nobody knows what tenants do in the rest of the time"
-        ),
+        f" % of the time, less than {least * 100:.3g} %: leave the log on for longer, since"
+        " nobody knows what tenants do in the rest of the time",
     )
-    unseen = sf.concat(
+    unseen = _sentence(
         sf.round(_unknown() * 100).cast("int"),
-        sf.lit(
-            " % of the charges have unknown amounts: throttled fetches (raise the quota for a"
-            " while, and log again), share fetches, or fetches of a version that is too new"
-        ),
+        " % of the charges have unknown amounts: throttled fetches (raise the quota for a"
+        " while, and log again), share fetches, or fetches of a version that is too new",
     )
     broker, share = _worst(terms)
     unread = (
@@ -272,31 +268,24 @@ def _refused(terms: Terms) -> Column:
         " table quarantine has the reasons"
     )
     untried = sf.size(sf.filter("days", lambda day: sf.size(day["tried"]) == 0))
-    unreplayed = sf.concat(
-        untried,
-        sf.lit(" of "),
-        sf.size("days"),
-        sf.lit(" days were replayed without candidates; use `pipeline replay` with --candidates"),
+    unreplayed = _sentence(
+        *(untried, " of ", sf.size("days")),
+        " days were replayed without candidates; use `pipeline replay` with --candidates",
     )
     missing = sf.size(sf.array_except("used_days", "replayed_days"))
-    not_replayed = sf.concat(
-        missing,
-        sf.lit(" of "),
-        sf.size("used_days"),
-        sf.lit(
-            " days of usage were not replayed for these clients; other quotas may have grouped them"
-            " differently then: use `pipeline replay` for all days again"
-        ),
+    not_replayed = _sentence(
+        *(missing, " of ", sf.size("used_days")),
+        " days of usage were not replayed for these clients; other quotas may have grouped them"
+        " differently then: use `pipeline replay` for all days again",
     )
-    applies_to = sf.concat(
-        sf.lit("a quota for it would also apply to "),
-        sf.col("applies_to"),
-        sf.lit(", whose usage is not part of it: "),
+    applies_to = _sentence(
+        *("a quota for it would also apply to ", sf.col("applies_to")),
+        ", whose usage is not part of it: ",
         sf.when(
             sf.col("entity").startswith("user="),
             "give a client-id to the clients without one, or ",
         ).otherwise(""),
-        sf.lit("set quotas for the user and the client-id together"),
+        "set quotas for the user and the client-id together",
     )
     return (
         sf.when(
@@ -403,30 +392,26 @@ def _caveats(terms: Terms) -> list[_Caveat]:
 
     def needs(name: str, levels: tuple[float, float], *text: Column | str) -> _Caveat:
         value = sf.col(name)
-        words = [sf.lit(each) if isinstance(each, str) else each for each in text]
-        return _Caveat(value < levels[0], value < levels[1], sf.concat(*words))
+        return _Caveat(value < levels[0], value < levels[1], _sentence(*text))
 
     def medium(condition: Column, *text: Column | str) -> _Caveat:
-        words = [sf.lit(each) if isinstance(each, str) else each for each in text]
-        return _Caveat(never, sf.coalesce(condition, never), sf.concat(*words))
+        return _Caveat(never, sf.coalesce(condition, never), _sentence(*text))
 
     is_throttled = sf.col("throttled") > _MOST_THROTTLED * sf.col("events")
     wait_s = sf.format_number(sf.col("throttle_ms_max") / _MS, 1)
     delay_s = sf.format_number("longest_delay_s", 0)
     broker, unread = _worst(terms)
     on_broker = sf.coalesce(
-        sf.concat(sf.lit(" on broker "), sf.col("least_covered").cast("string")), sf.lit("")
+        _sentence(" on broker ", sf.col("least_covered").cast("string")), sf.lit("")
     )
     return [
         _Caveat(
             is_throttled,
             is_throttled,
-            sf.concat(
+            _sentence(
                 _percent(sf.col("throttled") / sf.col("events")),
-                sf.lit(
-                    " of the charges were throttled, so the demand may be higher: raise the quota"
-                    " for a while, and log again"
-                ),
+                " of the charges were throttled, so the demand may be higher: raise the quota"
+                " for a while, and log again",
             ),
         ),
         needs(
@@ -467,8 +452,13 @@ def _caveats(terms: Terms) -> list[_Caveat]:
     ]
 
 
+def _sentence(*parts: Column | str) -> Column:
+    """Join texts and columns; null if a column is null."""
+    return sf.concat(*map(sf.lit, parts))
+
+
 def _percent(share: Column) -> Column:
-    return sf.concat(sf.format_number(share * 100, 1), sf.lit(" %"))
+    return _sentence(sf.format_number(share * 100, 1), " %")
 
 
 def _confidence(caveats: list[_Caveat]) -> Column:
