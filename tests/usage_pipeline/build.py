@@ -66,16 +66,10 @@ def files_of(
     return tuple(TableFile(folder, table, file) for file in written)
 
 
-def usage_rows(
-    spark: SparkSession,
-    out: Path,
-    rows: Iterable[dict[str, Any]],
-    since: datetime | None = None,
-    until: datetime | None = None,
-) -> UsageRows:
+def usage_rows(spark: SparkSession, out: Path, rows: Iterable[dict[str, Any]]) -> UsageRows:
     """Writes rows of GOLD_USAGE_1S, each with the day of its second."""
     dated = ({"dt": row["window_start"].date(), **row} for row in rows)
-    return UsageRows(spark, files_of(out, GOLD_USAGE_1S, dated), since, until)
+    return UsageRows(spark, files_of(out, GOLD_USAGE_1S, dated))
 
 
 def committed(

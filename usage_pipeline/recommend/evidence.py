@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from usage_pipeline.kernels.cover import COVER_S, COVERED, covered
+from usage_pipeline.kernels.cover import COVERED, covered
 from usage_pipeline.kernels.decayed import RATES, Decayed
 from usage_pipeline.kernels.delay import delays_until
 from usage_pipeline.kernels.packed import EVER_S
@@ -120,7 +120,6 @@ class _Coverage:
 
 
 def _coverage(usage: UsageRows) -> _Coverage:
-    since, until = usage.since, usage.until
     of_slots = usage.mapped(("quota_type", "broker", "window_start"), covered, COVERED)
     slots = of_slots.groupBy("broker", "slot").agg(
         sf.max("last").alias("last"), sf.max("has_records").alias("has_records")
@@ -135,13 +134,9 @@ def _coverage(usage: UsageRows) -> _Coverage:
     rows = of_brokers.collect()
     if not rows:
         return _Coverage(0, 0.0, {})
-    first = min(row.first for row in rows) if since is None else int(since.timestamp()) // COVER_S
-    last = (
-        max(row.newest for row in rows) if until is None else int(until.timestamp() - 1) // COVER_S
-    )
-    expected = max(1, last - first + 1)
+    expected = max(row.newest for row in rows) - min(row.first for row in rows) + 1
     return _Coverage(
-        max(row.last for row in rows) if until is None else int(until.timestamp()),
+        max(row.last for row in rows),
         sum(row.slots for row in rows) / (expected * len(rows)),
         {row.broker: row.slots / expected for row in rows if row.has_records},
     )

@@ -46,7 +46,7 @@ def unfit(usage: UsageRows, config: DataFrame) -> DataFrame:
         another entity. Some of the entities are no tenants.
     """
     found = _Found(quotas_of(config))
-    rows = usage.mapped((*_CLIENT, "window_start"), found.rows, _UNFIT)
+    rows = usage.mapped(_CLIENT, found.rows, _UNFIT)
     return rows.groupBy("quota_type", "entity").agg(
         sf.min("applies_to").alias("applies_to"), sf.max("is_unclear").alias("is_unclear")
     )
@@ -67,7 +67,7 @@ class _Found:
         # Most clients of a batch are in the next one too.
         of_client = lru_cache(_MOST_CLIENTS)(self._of_client)
         for batch in batches:
-            table = pa.Table.from_batches([batch]).select(_CLIENT)
+            table = pa.Table.from_batches([batch])
             clients = table.group_by(_CLIENT, use_threads=False).aggregate([])
             names = [clients.column(name).to_pylist() for name in _CLIENT]
             rows = {row for client in zip(*names, strict=True) for row in of_client(*client)}

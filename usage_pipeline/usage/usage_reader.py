@@ -9,11 +9,9 @@ Example: 2 million rows of usage by 40 tenants on 4 brokers, read in 4 parts, ar
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, GroupedData, SparkSession
 from pyspark.sql import functions as sf
 
@@ -40,15 +38,11 @@ class UsageRows:
 
     Attributes:
         spark: the session whose workers read the rows.
-        files: the files with these rows; they may have rows of other times too.
-        since: the first second, with a time zone; None for no lower bound.
-        until: the end, exclusive, with a time zone; None for no upper bound.
+        files: the files with these rows.
     """
 
     spark: SparkSession
     files: tuple[TableFile, ...]
-    since: datetime | None = None
-    until: datetime | None = None
 
     def mapped(
         self, columns: Sequence[str], function: Callable[[Batches], Batches], schema: str
@@ -56,15 +50,14 @@ class UsageRows:
         """Apply a function to the rows, in the workers.
 
         Args:
-            columns: the columns that the function needs, including ``window_start``.
+            columns: the columns that the function needs.
             function: maps batches to batches.
             schema: the schema of the function's result.
         """
-        since, until = self.since, self.until
         return read_by_workers(
             self.spark,
             self.files,
-            lambda files: function(_read(files, columns, since, until)),
+            lambda files: function(_read(files, columns)),
             schema,
             _TASKS_PER_CORE,
         )
@@ -95,22 +88,12 @@ def in_shards(rows: DataFrame, usage: UsageRows) -> GroupedData:
     return by_shard(rows.withColumn("shard", shard), shards).groupBy("shard")
 
 
-def _read(
-    files: Iterable[TableFile],
-    columns: Sequence[str],
-    since: datetime | None,
-    until: datetime | None,
-) -> Batches:
+def _read(files: Iterable[TableFile], columns: Sequence[str]) -> Batches:
     for file in files:
         for group in file.groups(_NAMES):
             for batch in group.batches(_ROWS, columns):
                 # Parquet stores a column with many different values without a dictionary.
-                kept = pa.record_batch(
+                yield pa.record_batch(
                     [batch[name].cast(_TYPES.get(name, batch[name].type)) for name in columns],
                     names=list(columns),
                 )
-                if since is not None:
-                    kept = kept.filter(pc.field("window_start") >= pa.scalar(since))
-                if until is not None:
-                    kept = kept.filter(pc.field("window_start") < pa.scalar(until))
-                yield kept

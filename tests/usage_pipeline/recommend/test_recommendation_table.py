@@ -180,11 +180,7 @@ def test_gaps_refuse(spark: SparkSession, tmp_path: Path) -> None:
     """Logs of less than half of the time are too little, and then there is no number."""
     [gap] = gold_recommendation(
         usage_rows(
-            spark,
-            tmp_path,
-            (used(second, 1e6) for second in range(0, HOUR_S, 10)),
-            since=START - timedelta(hours=1, minutes=10),
-            until=START + timedelta(hours=1),
+            spark, tmp_path, (used(second, 1e6) for second in (-5400, *range(0, HOUR_S, 10)))
         ),
         frame_of(spark, GOLD_REPLAY, *SWEEP),
         frame_of(spark, SILVER_QUOTA_CONFIG),

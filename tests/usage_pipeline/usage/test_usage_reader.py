@@ -21,8 +21,8 @@ def by_client(quota_type: str, user: str, client_id: str) -> list[tuple[int, str
 
 
 @pytest.mark.spark
-def test_workers_read_the_time_that_is_asked_for(spark: SparkSession, tmp_path: Path) -> None:
-    """The first second is included, and the last one is not."""
+def test_workers_read_all_files(spark: SparkSession, tmp_path: Path) -> None:
+    """Each second of each client is there once, with its amount."""
     rows: list[dict[str, object]] = [
         {
             "dt": TEN.date(),
@@ -41,7 +41,7 @@ def test_workers_read_the_time_that_is_asked_for(spark: SparkSession, tmp_path: 
         for part in range(3)
         for file in files_of(tmp_path, GOLD_USAGE_1S, rows[part::3], f"run-{part}")
     )
-    usage = UsageRows(spark, files, TEN + timedelta(seconds=5), TEN + timedelta(seconds=16))
+    usage = UsageRows(spark, files)
     found = [
         (name, broker, second, amount)
         for name, broker, seconds, amounts in packed_by_name(usage, by_client)
@@ -56,12 +56,10 @@ def test_workers_read_the_time_that_is_asked_for(spark: SparkSession, tmp_path: 
     start = int(TEN.timestamp())
     assert [
         (f"produce alice {'etl' if second < 7 else 'web'}", 1 + second % 2, start + second, second)
-        for second in range(5, 16)
+        for second in range(20)
     ] == sorted(found, key=lambda row: row[2])
-    last = UsageRows(spark, files, until=usage.until).mapped(
-        ("quota_type", "broker", "window_start"), covered, COVERED
-    )
-    assert start + 15 == max(row["last"] for row in last.collect())
+    last = usage.mapped(("quota_type", "broker", "window_start"), covered, COVERED)
+    assert start + 19 == max(row["last"] for row in last.collect())
 
 
 @pytest.mark.spark
