@@ -29,50 +29,37 @@ _SCHEMA: Final = arrow_schema(_COLUMNS)
 
 
 def disk_forecast(
-    volumes: DataFrame,
-    as_of: datetime | None = None,
-    forecasting: Forecasting | None = None,
-    *,
-    run_age_h: float = 0.0,
+    volumes: DataFrame, as_of: datetime, forecasting: Forecasting, *, run_age_h: float = 0.0
 ) -> DataFrame:
     """Return the rows of GOLD_DISK_FORECAST.
 
     Args:
         volumes: the rows of SILVER_VOLUME.
-        as_of: the time, with a zone, of the last readings to use and from which hours count. None
-            for the newest reading of all volumes.
-        forecasting: the settings; None for the defaults.
+        as_of: the time, with a zone, of the last readings to use and from which hours count.
+        forecasting: the settings.
         run_age_h: the hours from the as-of time to the run; 0 if an as-of time was requested.
 
     Raises:
         ForecastError: the time has no zone.
     """
-    chosen = forecasting or Forecasting()
-    readings = SILVER_VOLUME.select(volumes)
-    if as_of is None:
-        newest = readings.agg(sql.max("observed_ts").alias("as_of"))
-        readings = readings.crossJoin(sql.broadcast(newest))
-    elif as_of.tzinfo is None:
+    if as_of.tzinfo is None:
         raise ForecastError("an as-of time needs a time zone, as in 2026-01-05T08:00:00Z")
-    else:
-        readings = readings.withColumn("as_of", sql.timestamp_micros(sql.lit(_micros(as_of))))
+    as_of_us = (as_of - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
     hours = (sql.unix_micros("observed_ts") - sql.unix_micros("as_of")) / sql.lit(3_600_000_000.0)
     fields = ("as_of", "hours", "total_bytes", "available_bytes", "offline")
     forecasts = (
-        readings.withColumn("hours", hours)
-        .where((sql.col("hours") <= 0) & (sql.col("hours") >= -24 * chosen.history_days))
+        SILVER_VOLUME.select(volumes)
+        .withColumn("as_of", sql.timestamp_micros(sql.lit(as_of_us)))
+        .withColumn("hours", hours)
+        .where((sql.col("hours") <= 0) & (sql.col("hours") >= -24 * forecasting.history_days))
         .select("broker", "log_dir", *fields)
         .groupBy("broker", "log_dir", "as_of")
         .applyInArrow(
-            _of_volume(chosen, run_age_h),
+            _of_volume(forecasting, run_age_h),
             ", ".join(f"{column.name} {column.type}" for column in _COLUMNS),
         )
     )
     return GOLD_DISK_FORECAST.select(forecasts.withColumn("dt", sql.to_date("as_of")))
-
-
-def _micros(at: datetime) -> int:
-    return (at - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
 
 
 def _of_volume(

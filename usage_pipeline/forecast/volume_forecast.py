@@ -25,6 +25,10 @@ from usage_pipeline.forecast.sawtooth import Refused, fit
 from usage_pipeline.forecast.time_to_limit import reach
 
 _GAP_H: Final = 1.0
+_LEAST_HISTORY_H: Final = 24.0
+"""The hours of readings that a forecast needs."""
+_STALE_H: Final = 24.0
+"""The largest age of the last reading."""
 
 
 class ForecastError(SidecarError):
@@ -42,9 +46,6 @@ class Forecasting:
         history_days: the days of readings to use, because disks grew differently long ago. Four
             weeks have enough weekends.
         retention_hours: the longest retention of the topics.
-        least_history_hours: the hours of readings that a forecast needs.
-        stale_hours: the largest age of the last reading.
-        seed: the seed of the futures.
 
     Raises:
         ForecastError: a setting is invalid.
@@ -55,17 +56,14 @@ class Forecasting:
     horizon_hours: float = 90 * 24.0
     history_days: float = 28.0
     retention_hours: float = 7 * 24.0
-    least_history_hours: float = 24.0
-    stale_hours: float = 24.0
-    seed: int = 1
 
     def __post_init__(self) -> None:
         if self.limit_bytes < 0 or not 0.0 <= self.limit_ratio < 1.0:
             raise ForecastError(
                 "a limit must be at least 0 bytes, and a ratio from 0.0 to less than 1.0"
             )
-        if min(self.horizon_hours, self.history_days, self.stale_hours) <= 0.0:
-            raise ForecastError("the horizon, history and staleness of a forecast must be above 0")
+        if min(self.horizon_hours, self.history_days) <= 0.0:
+            raise ForecastError("the horizon and the history of a forecast must be above 0")
 
     def limit_of(self, total_bytes: int) -> int:
         """Return the available bytes at which producers are throttled."""
@@ -109,22 +107,22 @@ class Readings:
         return float(self.hours[-1] - self.hours[0] - longer.sum())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VolumeForecast:
     """The columns of GOLD_DISK_FORECAST."""
 
     total_bytes: int | None
     available_bytes: int | None
     limit_bytes: int | None
-    growth_bytes_per_hour: float | None
-    hours_to_limit: float | None
-    hours_low: float | None
-    hours_high: float | None
+    growth_bytes_per_hour: float | None = None
+    hours_to_limit: float | None = None
+    hours_low: float | None = None
+    hours_high: float | None = None
     readings: int
     history_hours: float
-    teeth: int
-    backtest_error_bytes: float | None
-    refused: str | None
+    teeth: int = 0
+    backtest_error_bytes: float | None = None
+    refused: str | None = None
 
 
 def forecast_volume(
@@ -138,26 +136,25 @@ def forecast_volume(
         run_age_h: the hours from the as-of time to the run; 0 if an as-of time was requested.
     """
     online = readings.online
-    refused = _unknown_now(readings, online, forecasting, run_age_h)
+    refused = _unknown_now(readings, online, run_age_h)
     if refused is not None:
         return _refused(online, forecasting, refused)
-    refused = _too_little(online, forecasting)
-    if refused is not None:
-        return _at_limit_or_refused(online, forecasting, refused)
+    history_h = online.history_hours
+    if history_h < _LEAST_HISTORY_H:
+        why = f"the history has {history_h:.1f} hours; a forecast needs {_LEAST_HISTORY_H:g}"
+        return _at_limit_or_refused(online, forecasting, why)
     used_bytes = online.total_bytes - online.available_bytes
     saw = fit(online.hours, used_bytes)
     if isinstance(saw, Refused):
         return _at_limit_or_refused(online, forecasting, saw.reason)
     total = int(online.total_bytes[-1])
     limit = forecasting.limit_of(total)
-    history_h = online.history_hours
     may_level_off = not saw.teeth and history_h < forecasting.retention_hours
     at = reach(
         saw,
         float(used_bytes[-1]),
         float(total - limit),
         forecasting.horizon_hours,
-        forecasting.seed,
         age_h=-float(online.hours[-1]),
     )
     return VolumeForecast(
@@ -173,31 +170,20 @@ def forecast_volume(
         history_hours=history_h,
         teeth=saw.teeth,
         backtest_error_bytes=backtest_error(online.hours, used_bytes),
-        refused=None,
     )
 
 
-def _unknown_now(
-    readings: Readings, online: Readings, forecasting: Forecasting, run_age_h: float
-) -> str | None:
+def _unknown_now(readings: Readings, online: Readings, run_age_h: float) -> str | None:
     if readings.offline[-1]:
         return "the log dir is offline"
     age_h = -float(online.hours[-1])
-    if age_h > forecasting.stale_hours:
+    if age_h > _STALE_H:
         return f"the last reading is {age_h:.0f} hours old"
-    if age_h + run_age_h > forecasting.stale_hours:
+    if age_h + run_age_h > _STALE_H:
         return (
-            f"the last reading is more than {forecasting.stale_hours:g} hours older than the run;"
+            f"the last reading is more than {_STALE_H:g} hours older than the run;"
             " to forecast an earlier history, set --as-of"
         )
-    return None
-
-
-def _too_little(online: Readings, forecasting: Forecasting) -> str | None:
-    history_h = online.history_hours
-    if history_h < forecasting.least_history_hours:
-        least_h = forecasting.least_history_hours
-        return f"the history has {history_h:.1f} hours; a forecast needs {least_h:g}"
     return None
 
 
@@ -217,13 +203,7 @@ def _refused(online: Readings, forecasting: Forecasting, why: str) -> VolumeFore
         total_bytes=total,
         available_bytes=int(online.available_bytes[-1]) if count else None,
         limit_bytes=None if total is None else forecasting.limit_of(total),
-        growth_bytes_per_hour=None,
-        hours_to_limit=None,
-        hours_low=None,
-        hours_high=None,
         readings=count,
         history_hours=online.history_hours,
-        teeth=0,
-        backtest_error_bytes=None,
         refused=why,
     )

@@ -34,7 +34,7 @@ def volumes(spark: SparkSession) -> DataFrame:
 
 def test_a_row_for_each_volume(spark: SparkSession) -> None:
     """There is a forecast, a refusal for little history, and one for an offline log dir."""
-    table = disk_forecast(volumes(spark), forecasting=Forecasting(limit_ratio=0.05))
+    table = disk_forecast(volumes(spark), NEWEST, Forecasting(limit_ratio=0.05))
     assert list(GOLD_DISK_FORECAST.names) == table.columns
     growing, young, offline = table.orderBy("broker").collect()
     assert (1, "/d", None) == (growing["broker"], growing["log_dir"], growing["refused"])
@@ -64,4 +64,4 @@ def test_as_of_a_time_later_readings_are_not_known(spark: SparkSession) -> None:
     assert [128, 128] == pytest.approx([row["hours_to_limit"] for row in rows], abs=5)
     assert {as_of.replace(tzinfo=None)} == {row["as_of"] for row in rows}
     with pytest.raises(ForecastError, match="needs a time zone"):
-        disk_forecast(volumes(spark), as_of.replace(tzinfo=None))
+        disk_forecast(volumes(spark), as_of.replace(tzinfo=None), Forecasting())

@@ -241,8 +241,8 @@ def test_a_gap_is_no_history() -> None:
 def test_bounds_are_kept() -> None:
     """A history of a day and an age of a day are both just enough."""
     assert forecast_volume(growing(24, age_h=24), EXAMPLE).refused is None
-    shorter = replace(EXAMPLE, least_history_hours=23.0)
-    assert forecast_volume(growing(23.9), shorter).refused is None
+    shorter = forecast_volume(growing(23.9), EXAMPLE)
+    assert "the history has 23.9 hours; a forecast needs 24" == shorter.refused
 
 
 def test_the_greater_limit_counts() -> None:
@@ -260,7 +260,6 @@ def test_the_greater_limit_counts() -> None:
         ({"limit_bytes": -1}, "must be at least 0 bytes"),
         ({"horizon_hours": 0.0}, "must be above 0"),
         ({"history_days": 0.0}, "must be above 0"),
-        ({"stale_hours": 0.0}, "must be above 0"),
     ],
 )
 def test_what_makes_no_sense_is_an_error(asked: dict[str, Any], why: str) -> None:
