@@ -15,7 +15,6 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from usage_pipeline.kernels import charging
 from usage_pipeline.kernels.charge import GATHERED, Records, by_shard, joined, shard_of, taken
 from usage_pipeline.kernels.charging import Charged, charged, longs, micros
 from usage_pipeline.kernels.numbered import clients_of, distinct
@@ -39,13 +38,6 @@ SECOND: Final = np.dtype(
 """Day and broker, client, quota and second since 1970, and sums. ``short`` counts requests that
 used or requested more than their amount. The fields are aligned, because sums of unaligned fields
 take five times as long."""
-NEEDED: Final = charging.NEEDED
-"""The columns of SILVER_REQUEST that are needed."""
-USED: Final = (
-    "dt date, broker int, user string, client_id string, quota_type string, window_start timestamp,"
-    " amount double, events bigint, throttled bigint, throttle_ms bigint, lower_bound boolean"
-)
-"""Of GOLD_USAGE_1S."""
 PACKED: Final = "shard int, clients binary, records binary"
 """Rows with the clients' names as JSON, and records of SECOND that refer to them."""
 Client = tuple[str, str]
@@ -86,7 +78,7 @@ def packed(
 
 
 def usage_rows(table: pa.Table) -> pa.Table:
-    """Return rows of USED from all rows of PACKED of a shard."""
+    """Return rows of GOLD_USAGE_1S from all rows of PACKED of a shard."""
     # Only the sums, and the columns made of them, are in memory.
     return _to_usage(*_summed(table))
 
@@ -166,7 +158,7 @@ def _rows(records: Records, clients: Sequence[Client], shards: int) -> pa.Record
 
 
 def _to_usage(sums: Records, clients: Sequence[Client]) -> pa.Table:
-    """Return rows of USED, one for each record."""
+    """Return rows of GOLD_USAGE_1S, one for each record."""
     kind, client = sums["kind"].astype(np.int64), sums["client"]
     per_unit = np.where(kind == _REQUEST, _NS_PER_PERCENT, 1.0)
     users, ids = (pa.array(names, pa.string()) for names in zip(*clients, strict=True))

@@ -23,7 +23,7 @@ from usage_pipeline.kernels.ids import NEVER, Remembered, id_waits, new_ids
 from usage_pipeline.kernels.numbered import distinct
 from usage_pipeline.kernels.rate import Samples, rates
 from usage_pipeline.kernels.spread import Bursts, no_bursts, spread_waits
-from usage_pipeline.kernels.tally import Sums, tally
+from usage_pipeline.kernels.tally import NEAR, Sums, tally
 from usage_pipeline.kernels.values import (
     ChargeResults,
     Charges,
@@ -185,7 +185,7 @@ class Replay:
     def summed(self) -> Iterator[tuple[int, tuple[object, ...]]]:
         """Return the number of an entity, and its sums in a scenario that applies to the group.
 
-        The sums are the columns of ``shard.SUMMED`` from ``algorithm`` on. This omits multiples of
+        The sums are the columns of GOLD_REPLAY from ``algorithm`` on. This omits multiples of
         quotas that do not exist.
         """
         for track in self._tracks:
@@ -193,15 +193,16 @@ class Replay:
                 continue
             sums = track.sums.grown(len(self._row_of))
             for whose, row in self._row_of.items():
-                last = float(sums.last[row])
+                last, counts = float(sums.last[row]), sums.counts[row].tolist()
                 yield (
                     whose,
                     (
                         *(track.algorithm, track.asked.scenario.name),
                         None if math.isnan(last) else last,
-                        *sums.counts[row].tolist(),
+                        *counts[:NEAR],
                         *sums.amounts[row].tolist(),
                         float(sums.peaks[row]),
+                        *counts[NEAR:],
                         self._unknown[row],
                         [(ms * _US, wait) for wait, ms in sums.moments[row].tolist() if wait],
                     ),

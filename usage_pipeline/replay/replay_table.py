@@ -32,7 +32,7 @@ from usage_pipeline.replay.entities import Quotas, quotas_of
 from usage_pipeline.replay.group import Windows
 from usage_pipeline.replay.packing import IN_ORDER, PACKED, Encode, packed, packed_peaks
 from usage_pipeline.replay.scenarios import IN_FORCE, Scenario
-from usage_pipeline.replay.shard import COMPARED, SUMMED, Comparison, Sweep
+from usage_pipeline.replay.shard import COMPARED, Comparison, Sweep
 from usage_pipeline.replay.shards import Shards, shards_of
 from usage_pipeline.replay.slots import SlotsOfClients
 from usage_pipeline.runtime.by_workers import Batches
@@ -91,7 +91,7 @@ def replay(
             lambda batches: packed_peaks(batches, places, shards), PACKED
         )
         rows = rows.unionByName(peaks)
-    return GOLD_REPLAY.select(_replayed(rows, shards, sweep.rows, SUMMED))
+    return _replayed(rows, shards, sweep.rows, GOLD_REPLAY.schema)
 
 
 def replay_events(

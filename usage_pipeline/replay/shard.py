@@ -28,26 +28,21 @@ from usage_pipeline.replay.scenarios import IN_FORCE, Scenario, sweep
 from usage_pipeline.replay.shards import Shards
 from usage_pipeline.replay.slots import Slot
 from usage_pipeline.runtime.by_workers import Batches
-from usage_pipeline.tables.arrow import schema_of
-from usage_pipeline.tables.schemas import QUOTA_TYPES
+from usage_pipeline.tables.arrow import arrow_schema, schema_of
+from usage_pipeline.tables.schemas import GOLD_REPLAY, QUOTA_TYPES
 
 MOST_RETAINED: Final = 1 << 20
 """The charges that a worker collects before it replays some: about 300 MB."""
 _PIECE: Final = 1 << 15
 """The charges that are replayed at once, so that they stay in the processor's cache."""
-_GROUP: Final = "dt date, broker int, quota_type string, entity string, shared_by string"
-SUMMED: Final = (
-    f"{_GROUP}, algorithm string, scenario string, quota double,"
-    " events bigint, throttled bigint, throttle_ms_total bigint, throttle_ms_max bigint,"
-    " near bigint, over bigint, amount double, throttled_amount double, peak_rate double,"
-    " unknown bigint, worst array<struct<at:timestamp,throttle_ms:bigint>>"
-)
-"""The columns of ``Sweep``."""
 COMPARED: Final = (
-    f"{_GROUP}, at_ms bigint, src_file string, src_offset bigint, position int,"
-    " limit double, rate double, throttle_ms bigint, accepted boolean, logged_throttle_ms bigint"
+    "dt date, broker int, quota_type string, entity string, shared_by string, at_ms bigint,"
+    " src_file string, src_offset bigint, position int, limit double, rate double,"
+    " throttle_ms bigint, accepted boolean, logged_throttle_ms bigint"
 )
 """The columns of ``Comparison``."""
+_REPLAY: Final = arrow_schema(GOLD_REPLAY.columns)
+_COMPARED: Final = schema_of(COMPARED)
 
 
 class _Received:
@@ -122,7 +117,7 @@ class Sweep:
     most_retained: int = MOST_RETAINED
 
     def rows(self, batches: Batches) -> Batches:
-        """Return rows of ``SUMMED``.
+        """Return rows of GOLD_REPLAY.
 
         Args:
             batches: rows of PACKED, sorted by ``packing.IN_ORDER``.
@@ -131,7 +126,7 @@ class Sweep:
             open_shard = _SweptShard(self, number)
             for since_ms, names, records in shard:
                 open_shard.add(since_ms, names, records)
-            yield from _table(SUMMED, list(zip(*open_shard.rows(), strict=True))).to_batches()
+            yield from _table(_REPLAY, list(zip(*open_shard.rows(), strict=True))).to_batches()
 
     def asked(self, shard: int, kind: int, shared_by: str, received: _Received) -> list[Asked]:
         """Return the scenarios that may apply to a group and that a shard replays."""
@@ -258,9 +253,9 @@ class Comparison:
             results.append(replay.results(group))
             kept.append(columns.known_charges(rows))
         if not kept:
-            return _table(COMPARED, [])
+            return _table(_COMPARED, [])
         joint = ChargeResults(*(np.concatenate(each) for each in zip(*results, strict=True)))
-        return _table(COMPARED, _compared(np.concatenate(kept), joint, files, slots))
+        return _table(_COMPARED, _compared(np.concatenate(kept), joint, files, slots))
 
 
 def _shards(batches: Batches) -> Iterator[tuple[int, Iterator[tuple[int, Names, Records]]]]:
@@ -325,8 +320,7 @@ def _numbers(place: Longs, shared: Longs) -> Longs:
     return np.asarray(number, np.int64)
 
 
-def _table(schema: str, columns: Sequence[object]) -> pa.Table:
-    fields = schema_of(schema)
+def _table(fields: pa.Schema, columns: Sequence[object]) -> pa.Table:
     return pa.table(
         [
             column

@@ -30,7 +30,7 @@ from sidecar.requestlog.mutation_counts import Mutations, mutations_of
 from sidecar.requestlog.request_detail import TopicChange
 from usage_pipeline.kernels.charge_times import is_strict
 from usage_pipeline.kernels.charging import Charged, micros
-from usage_pipeline.kernels.seconds import PACKED, USED, packed, usage_rows
+from usage_pipeline.kernels.seconds import PACKED, packed, usage_rows
 from usage_pipeline.kernels.values import Doubles, Flags, Longs
 from usage_pipeline.silver.dim_topic import is_mutation_line
 from usage_pipeline.tables.apis import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
@@ -167,7 +167,7 @@ def usage_of(mutations: MutationRequests) -> DataFrame:
     """
     of_batch = partial(charged, sizes=mutations.sizes)
     sums = mutations.rows.mapInArrow(lambda batches: packed(batches, _SHARDS, of_batch), PACKED)
-    return GOLD_USAGE_1S.select(sums.groupBy("shard").applyInArrow(usage_rows, USED))
+    return sums.groupBy("shard").applyInArrow(usage_rows, GOLD_USAGE_1S.schema)
 
 
 class _Line(NamedTuple):

@@ -18,7 +18,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from usage_pipeline.kernels.seconds import NEEDED, PACKED, packed, usage_rows
+from usage_pipeline.kernels.charging import NEEDED
+from usage_pipeline.kernels.seconds import PACKED, packed, usage_rows
 from usage_pipeline.runtime.shards import by_shard
 from usage_pipeline.silver.requests import Requests
 from usage_pipeline.tables.parquet_files import REPORTS, Report, Target, collected, files_of

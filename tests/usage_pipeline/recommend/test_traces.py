@@ -16,8 +16,6 @@ from usage_pipeline.recommend.recommendation_table import gold_recommendation
 from usage_pipeline.recommend.terms import Terms
 from usage_pipeline.replay.group import Asked, Group, Replay, Windows
 from usage_pipeline.replay.scenarios import IN_FORCE, sweep
-from usage_pipeline.replay.shard import SUMMED
-from usage_pipeline.tables.arrow import schema_of
 from usage_pipeline.tables.schemas import GOLD_REPLAY, SILVER_QUOTA_CONFIG
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
@@ -27,7 +25,7 @@ DAY_S: Final = 86_400
 STEP_S: Final = 5
 """Between two requests of a steady tenant: a job's are then less than a hundredth of all."""
 MB: Final = 1_000_000
-SUMS: Final = schema_of(SUMMED).names[schema_of(SUMMED).names.index("algorithm") :]
+SUMS: Final = GOLD_REPLAY.names[GOLD_REPLAY.names.index("algorithm") :]
 """The columns of ``Replay.summed``."""
 
 Trace = Sequence[tuple[int, int]]
