@@ -186,9 +186,9 @@ def _outcome(
             sorted({day for cluster_run in runs for day in cluster_run.store.written_days()})
         ),
         rows=rows,
-        files=sum(cluster_run.files for cluster_run in runs),
-        bytes=sum(cluster_run.bytes for cluster_run in runs),
-        brokers=Counter(name for each in runs if each.files for name in _broker_names(each)),
+        files=sum(len(cluster_run.logs) for cluster_run in runs),
+        bytes=sum(file.size for cluster_run in runs for file in cluster_run.logs),
+        brokers=Counter(name for each in runs for name in _broker_names(each)),
         quarantined=sum(cluster_run.quarantined for cluster_run in runs),
         volume_faults=next((each.history.faults for each in runs if each.history is not None), {}),
         unknown=sum(cluster_run.unknown for cluster_run in runs),

@@ -10,7 +10,8 @@ Example: logs of 21 November replace that day of gold_usage_1s; silver_request i
 from datetime import date
 
 from usage_pipeline.batch.run import NoneReadError, Run
-from usage_pipeline.batch.silver_stage import parts_of_run, quarantine, why_none_read
+from usage_pipeline.batch.silver_stage import quarantine, why_none_read
+from usage_pipeline.ingest.log_parts import parts_of
 from usage_pipeline.ingest.request_logs import RequestLogs
 from usage_pipeline.silver.request_writer import Span
 from usage_pipeline.tables.parquet_files import files_of
@@ -26,7 +27,7 @@ def usage_of_logs(run: Run, logs: RequestLogs) -> None:
         SidecarError: the logs have no request, or can't be read.
     """
     store, span = run.store, Span(run.options.since, run.options.until)
-    parts = parts_of_run(run, logs)
+    parts = parts_of(run.logs, logs.split_bytes)
     run.replaces = GOLD_USAGE_1S
     usage, rejected = store.target(GOLD_USAGE_1S), store.target(QUARANTINE)
     reports = write_usage_of_logs(run.spark, parts, span, usage, rejected)

@@ -106,8 +106,6 @@ class Run:
         options: the options of the run.
         logs: the files of the cluster's request logs.
         history: a volume history with the cluster's volumes; None without one.
-        files: the number of request logs that were read.
-        bytes: their stored size.
         quarantined: lines that can't be read.
         unknown: requests whose bytes or partitions are in no line.
         entities: for each kind of quota, whom quotas are recommended for, and why.
@@ -122,8 +120,6 @@ class Run:
     options: Options
     logs: tuple[LogFile, ...] = ()
     history: History | None = None
-    files: int = field(default=0, init=False)
-    bytes: int = field(default=0, init=False)
     quarantined: int = field(default=0, init=False)
     unknown: int = field(default=0, init=False)
     entities: Mapping[str, str] = field(default_factory=dict, init=False)

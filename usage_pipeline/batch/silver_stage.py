@@ -95,7 +95,7 @@ def valid(rows: DataFrame, first: date | None) -> DataFrame:
 
 def _silver_request(run: Run, logs: RequestLogs) -> None:
     store, span = run.store, Span(run.options.since, run.options.until)
-    parts = parts_of_run(run, logs)
+    parts = parts_of(run.logs, logs.split_bytes)
     requests, rejected = store.target(SILVER_REQUEST), store.target(QUARANTINE)
     reports = write_requests(run.spark, parts, requests, rejected, span)
     run.unknown = sum(report.unknown for report in reports)
@@ -103,12 +103,6 @@ def _silver_request(run: Run, logs: RequestLogs) -> None:
     quarantine(run, reports, parts)
     if not store.written_days(SILVER_REQUEST):
         raise NoneReadError(why_none_read(logs, reports))
-
-
-def parts_of_run(run: Run, logs: RequestLogs) -> list[Part]:
-    """Return the parts of the logs, and set the run's numbers of files and bytes."""
-    run.files, run.bytes = len(run.logs), sum(file.size for file in run.logs)
-    return parts_of(run.logs, logs.split_bytes)
 
 
 def why_none_read(logs: RequestLogs, reports: Sequence[Report]) -> str:
