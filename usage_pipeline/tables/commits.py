@@ -255,12 +255,8 @@ def append(
         Whether the batch was added; False if it was already there.
     """
     with storage_failures(str(folder)):
-        opened = delta.opened_table(folder, table)
-        known = None if opened is None else opened.transaction_version(transaction[0])
-        if known is not None and known >= transaction[1]:
-            return False
-        delta.commit_to(folder, opened, delta.TableCommit(table, files, None, transaction, at))
-        return True
+        _, is_new = _once(folder, delta.TableCommit(table, files, None, transaction, at))
+    return is_new
 
 
 def upkeep(tables: Pinned, names: Iterable[str], retained: timedelta) -> None:
@@ -286,20 +282,26 @@ def _finished(before: Pinned, record: _Record) -> Pinned:
     tables = tables_of(record.format)
     with storage_failures(str(folder)):
         for change in record.changes:
-            table = tables[change.table]
-            opened = delta.opened_table(folder, table)
-            app = _APP + change.cluster
-            known = None if opened is None else opened.transaction_version(app)
-            if opened is None or known is None or known < record.number:
-                replaced = delta.Replaced(change.cluster, change.days)
-                made = delta.TableCommit(
-                    table, change.files, replaced, (app, record.number), record.at
-                )
-                opened = delta.commit_to(folder, opened, made)
-            versions[table.name] = opened.version()
+            replaced = delta.replaced_rows(change.cluster, change.days)
+            transaction = _APP + change.cluster, record.number
+            made = delta.TableCommit(
+                tables[change.table], change.files, replaced, transaction, record.at
+            )
+            opened, _ = _once(folder, made)
+            versions[change.table] = opened.version()
     manifest = _Manifest(record.format, record.number, record.by, record.at, versions)
     folder.replace(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
     return replace(before, number=record.number, versions=versions, format=record.format)
+
+
+def _once(folder: Folder, made: delta.TableCommit) -> "tuple[DeltaTable, bool]":
+    """Commit to a table unless it has the transaction; return the table, and whether it is new."""
+    opened = delta.opened_table(folder, made.table)
+    app, number = made.transaction
+    known = None if opened is None else opened.transaction_version(app)
+    if opened is not None and known is not None and known >= number:
+        return opened, False
+    return delta.commit_to(folder, opened, made), True
 
 
 def _refuse_missing(folder: Folder, change: Change) -> None:

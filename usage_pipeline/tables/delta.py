@@ -35,17 +35,8 @@ class OtherFormatError(SidecarError):
     """Another version of this program wrote the tables."""
 
 
-@dataclass(frozen=True, slots=True)
-class Replaced:
-    """The rows that a commit replaces: some days of a cluster, or None for all of its days."""
-
-    cluster: str
-    days: Sequence[str] | None
-
-    def filters(self) -> list[tuple[str, str, str | list[str]]]:
-        """The predicate for deltalake."""
-        of_cluster: tuple[str, str, str | list[str]] = (CLUSTER_ID.name, "=", self.cluster)
-        return [of_cluster] if self.days is None else [of_cluster, ("dt", "in", list(self.days))]
+RowFilters = list[tuple[str, str, str | list[str]]]
+"""A predicate for deltalake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +46,14 @@ class TableCommit:
     Attributes:
         table: the table.
         files: the files to add.
-        replaced: the rows that they replace; None for none.
+        replaced: the rows that they replace (``replaced_rows``); None for none.
         transaction: the id of the application, and the number of its transaction.
         at: the time, UTC.
     """
 
     table: Table
     files: Sequence[Written]
-    replaced: Replaced | None
+    replaced: RowFilters | None
     transaction: tuple[str, int]
     at: datetime
 
@@ -122,7 +113,7 @@ def commit_to(folder: Folder, opened: "DeltaTable | None", made: TableCommit) ->
             "append" if made.replaced is None else "overwrite",
             opened.schema(),
             list(table.folders),
-            partition_filters=None if made.replaced is None else made.replaced.filters(),
+            partition_filters=made.replaced,
             commit_properties=properties,
         )
     except CommitFailedError as error:
@@ -132,6 +123,12 @@ def commit_to(folder: Folder, opened: "DeltaTable | None", made: TableCommit) ->
         ) from error
     opened.update_incremental()
     return opened
+
+
+def replaced_rows(cluster: str, days: Sequence[str] | None) -> RowFilters:
+    """Return the rows of some days of a cluster; None for all of its days."""
+    of_cluster: RowFilters = [(CLUSTER_ID.name, "=", cluster)]
+    return of_cluster if days is None else [*of_cluster, ("dt", "in", list(days))]
 
 
 def opened_table(folder: Folder, table: Table, version: int | None = None) -> "DeltaTable | None":
