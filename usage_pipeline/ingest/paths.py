@@ -76,10 +76,6 @@ class Zones:
         """Return the name of a broker's zone."""
         return self.named.get(broker, self.default)
 
-    def __str__(self) -> str:
-        """Return the text for ``parse``, separated by commas."""
-        return ",".join((self.default, *(f"{id_}={zone}" for id_, zone in self.named.items())))
-
 
 ALL_UTC: Final = Zones()
 
@@ -125,25 +121,20 @@ class BrokerName(NamedTuple):
     named_by: str
 
 
-def broker_of(path: str, patterns: Iterable[re.Pattern[str]] = DEFAULT_PATTERNS) -> int:
-    """Return the broker of a file, by the last match of the first pattern that matches.
+def broker_and_place(path: str, patterns: Iterable[re.Pattern[str]]) -> tuple[int, int]:
+    """Return the broker of a file, and where in the path its id ends.
+
+    The last match of the first pattern that matches decides.
 
     Raises:
         RequestLogsError: no pattern matches.
     """
-    return broker_and_place(path, patterns)[0]
-
-
-def broker_and_place(
-    path: str, patterns: Iterable[re.Pattern[str]] = DEFAULT_PATTERNS
-) -> tuple[int, int]:
-    """Return the broker, and where in the path its id ends; raises as ``broker_of`` does."""
     match = _match_of(path, patterns)
     return int(match["broker"]), match.end("broker")
 
 
-def named_by(path: str, patterns: Iterable[re.Pattern[str]] = DEFAULT_PATTERNS) -> str:
-    """Return what names the broker of a file, for a person; raises as ``broker_of`` does."""
+def named_by(path: str, patterns: Iterable[re.Pattern[str]]) -> str:
+    """Return what names the broker of a file, for a person; raises as ``broker_and_place`` does."""
     match = _match_of(path, patterns)
     if match.re not in DEFAULT_PATTERNS:
         return f"--broker-pattern ({match[0]})"
