@@ -10,7 +10,7 @@ element of 720 x 240 units, which is as wide as the page allows.
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from typing import Final
 
@@ -111,9 +111,9 @@ class Plot:
     x: Axis
     y: Axis
     series: Sequence[Series] = ()
-    bands: Sequence[Band] = field(default=())
-    uprights: Sequence[Mark] = field(default=())
-    levels: Sequence[Mark] = field(default=())
+    bands: Sequence[Band] = ()
+    uprights: Sequence[Mark] = ()
+    levels: Sequence[Mark] = ()
 
 
 def svg(plot: Plot) -> str:

@@ -61,8 +61,7 @@ def _plot(quota_type: str, rows: Sequence[Row], first: float, last: float) -> st
         several = sum(folded.get(name, 1) for name in others)
         shown["1 other" if several == 1 else f"{several:,} others"] = together
     buckets = [begin + at * step for at in range(int((last - begin - 1e-9) // step) + 1)]
-    # A rate per second, or per hour for producer ids, because their quota's window is an hour.
-    per = step / 3600 if quota_type == "producer_ids" else step
+    per = _per(quota_type, step)
     series = [
         Series(name, [(bucket, amounts.get(bucket, 0.0) / per) for bucket in buckets])
         for name, amounts in shown.items()
@@ -165,6 +164,7 @@ def _of_types(rows: Iterable[Row]) -> tuple[dict[str, set[str]], dict[str, int]]
 
 
 def _per(quota_type: str, span_s: float) -> float:
+    """Return seconds, or hours for producer ids, because their quota's window is an hour."""
     return span_s / 3600 if quota_type == "producer_ids" else span_s
 
 

@@ -99,14 +99,14 @@ def rendered(batch: Batch, stamps: dict[int, str], times: Times, broker: int) ->
     flow, shape = batch.flow, batch.flow.shape
     seconds, ms = np.divmod(batch.log_ms, 1000)
     logged = [stamps[s] + _MS[m] for s, m in zip(seconds.tolist(), ms.tolist(), strict=True)]
+    scales = (_QUEUE, shape.local_ms, shape.remote_ms, _RESPONSE, _SEND)
     queue, local, remote, response, send = (
-        times.scaled(scale)[batch.times[row]]
-        for row, scale in enumerate((_QUEUE, shape.local_ms, shape.remote_ms, _RESPONSE, _SEND))
+        times.scaled(scale)[batch.times[row]] for row, scale in enumerate(scales)
     )
     total = np.round(queue + local + remote + response + send, 3).tolist()
     columns = [
         list(map(times.texts(scale).__getitem__, batch.times[row].tolist()))
-        for row, scale in enumerate((_QUEUE, shape.local_ms, shape.remote_ms, _RESPONSE, _SEND))
+        for row, scale in enumerate(scales)
     ]
     throttle = batch.throttle_ms.tolist()
     correlation = (batch.at_ms % 1_000_003).tolist()
