@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from usage_pipeline.ingest.log_parts import Part, in_tasks, parse_part
-from usage_pipeline.ingest.records import ROWS
+from usage_pipeline.ingest.records import ROWS, Parsed
 from usage_pipeline.runtime.by_workers import Batches, by_workers
 from usage_pipeline.tables.parquet_files import REPORTS, Report, Target, Writer, collected
 
@@ -72,20 +72,18 @@ def write_parts(parts: Iterable[Part], requests: Writer, rejected: Writer, span:
     Raises:
         OSError: the logs can't be read.
     """
-    unmeasured = 0
     seen = Seen()
     for parsed in chain.from_iterable(map(parse_part, parts)):
         rows = span.select(parsed.rows)
-        unmeasured += unknown(rows)
         requests.write(with_day(rows))
         rejected.write(parsed.rejected)
-        seen.add(parsed.rows, parsed.rejected)
+        seen.add(parsed, rows)
         if requests.problem or rejected.problem:
             break
     return Report(
         requests.close() | rejected.close(),
         requests.problem or rejected.problem,
-        unmeasured,
+        seen.unknown,
         times=seen.times,
         example=seen.example,
     )
@@ -93,33 +91,32 @@ def write_parts(parts: Iterable[Part], requests: Writer, rejected: Writer, span:
 
 @dataclass(slots=True)
 class Seen:
-    """Facts about the logs, independent of the requested time.
+    """Facts about the logs.
 
     Attributes:
+        unknown: the number of requests of the requested time whose bytes or partitions are in no
+            line.
         times: the times of the first and the last request, in microseconds since 1970.
         example: an example of a line that can't be read.
     """
 
+    unknown: int = 0
     times: tuple[int, int] | None = None
     example: str | None = None
 
-    def add(self, rows: pa.RecordBatch, rejected: pa.RecordBatch) -> None:
-        """Add the rows of a part."""
-        if rows.num_rows:
-            bounds = pc.min_max(rows["log_ts"].cast(pa.int64())).as_py()
+    def add(self, parsed: Parsed, selected: pa.RecordBatch) -> None:
+        """Add the rows of a block; the selected ones are of the requested time."""
+        bytes_known = selected["bytes_known"].fill_null(True)
+        mutations_known = selected["mutations_known"].fill_null(True)
+        known = pc.and_(bytes_known, mutations_known)
+        self.unknown += int(np.count_nonzero(~known.to_numpy(zero_copy_only=False)))
+        if parsed.rows.num_rows:
+            bounds = pc.min_max(parsed.rows["log_ts"].cast(pa.int64())).as_py()
             first, last = self.times or (bounds["min"], bounds["max"])
             self.times = min(first, bounds["min"]), max(last, bounds["max"])
-        if self.example is None and rejected.num_rows:
-            line = rejected.slice(0, 1).to_pylist()[0]
+        if self.example is None and parsed.rejected.num_rows:
+            line = parsed.rejected.slice(0, 1).to_pylist()[0]
             self.example = f"{line['src_file']}: {line['reason']}"
-
-
-def unknown(rows: pa.RecordBatch) -> int:
-    """Return the number of requests whose bytes or partitions are in no line."""
-    bytes_known = rows["bytes_known"].fill_null(True)
-    mutations_known = rows["mutations_known"].fill_null(True)
-    known = pc.and_(bytes_known, mutations_known)
-    return int(np.count_nonzero(~known.to_numpy(zero_copy_only=False)))
 
 
 def with_day(rows: pa.RecordBatch) -> pa.RecordBatch:

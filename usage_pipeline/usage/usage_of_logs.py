@@ -27,7 +27,7 @@ from usage_pipeline.kernels.charging import (
 from usage_pipeline.kernels.seconds import PACKED, packed, usage_rows
 from usage_pipeline.runtime.by_workers import Batches, by_workers
 from usage_pipeline.runtime.shards import by_shard
-from usage_pipeline.silver.request_writer import Seen, Span, unknown
+from usage_pipeline.silver.request_writer import Seen, Span
 from usage_pipeline.tables.arrow import schema_of
 from usage_pipeline.tables.parquet_files import REPORTS, Report, Target, Writer, collected
 from usage_pipeline.usage.usage_writer import IN_SHARD, SHARDS_OF_A_CORE, written_shard
@@ -83,16 +83,13 @@ def _read(parts: Iterable[Part], span: Span, shards: int, lines: Writer) -> Batc
     """Yield rows of PACKED, and one row without a shard, which is the task's own report."""
     days: set[date] = set()
     seen = Seen()
-    unmeasured = 0
 
     def rows() -> Batches:
-        nonlocal unmeasured
         for part in parts:
             for parsed in parse_part(part, _SCHEMA):
                 selected = span.select(parsed.rows, "quota_ts")
-                unmeasured += unknown(selected)
                 lines.write(parsed.rejected)
-                seen.add(parsed.rows, parsed.rejected)
+                seen.add(parsed, selected)
                 days.update(_days(selected))
                 yield selected
 
@@ -101,7 +98,9 @@ def _read(parts: Iterable[Part], span: Span, shards: int, lines: Writer) -> Batc
         yield pa.RecordBatch.from_arrays([*batch.columns, none], schema=_WITH_REPORT_SCHEMA)
     files = lines.close()
     answered = [day.isoformat() for day in sorted(days)]
-    report = Report(files, lines.problem, unmeasured, answered, seen.times, seen.example).as_batch()
+    report = Report(
+        files, lines.problem, seen.unknown, answered, seen.times, seen.example
+    ).as_batch()
     nothing = [pa.nulls(1, field.type) for field in _WITH_REPORT_SCHEMA][:-1]
     yield pa.RecordBatch.from_arrays([*nothing, report["report"]], schema=_WITH_REPORT_SCHEMA)
 
