@@ -86,7 +86,7 @@ def log_files(
                     zones.name_of(broker),
                     info.size,
                     address.options,
-                    _changed_at(info),
+                    None if info.mtime_ns is None else info.mtime_ns / 1e9,
                     cluster=of_path or cluster or UNNAMED,
                 )
             )
@@ -240,7 +240,8 @@ def _found(path: Address) -> Iterable[tuple[str, fs.FileInfo]]:
             system, inner = located(replace(path, path=base))
             infos = _infos(system, inner)
     except (OSError, pa.ArrowException) as error:
-        raise RequestLogsError(f"{path}: {_first_line(error)}") from error
+        first_line = str(error).strip().partition("\n")[0]
+        raise RequestLogsError(f"{path}: {first_line}") from error
     root = f"{path.store}{base}"
     matching = glob(str(path)) if wildcard else None
     for info in infos:
@@ -256,14 +257,6 @@ def _once(infos: Mapping[str, fs.FileInfo]) -> dict[str, fs.FileInfo]:
         for path, info in infos.items()
         if not (path.endswith(".gz") and path.removesuffix(".gz") in infos)
     }
-
-
-def _changed_at(info: fs.FileInfo) -> float | None:
-    return None if info.mtime_ns is None else info.mtime_ns / 1e9
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0]
 
 
 def _infos(system: fs.FileSystem, inner: str) -> list[fs.FileInfo]:

@@ -105,15 +105,6 @@ class Folder:
             system.create_dir(inner.rpartition("/")[0], recursive=True)
         return system.open_output_stream(inner)
 
-    def open_input(self, path: str) -> "pa.NativeFile":
-        """Open a file for random access.
-
-        Raises:
-            OSError: the file can't be read.
-        """
-        system, inner = self.inner(path)
-        return system.open_input_file(inner)
-
     def sizes(self, path: str) -> dict[str, int]:
         """Return the files below a folder: path in this folder -> size in bytes."""
         with storage_failures(self.uri(path)):
@@ -138,8 +129,9 @@ class Folder:
     def read(self, path: str) -> bytes | None:
         """Read a small file; return None if it does not exist."""
         with storage_failures(self.uri(path)):
+            system, inner = self.inner(path)
             try:
-                with self.open_input(path) as opened:
+                with system.open_input_file(inner) as opened:
                     return bytes(opened.read())
             except FileNotFoundError:
                 return None

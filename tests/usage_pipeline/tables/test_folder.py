@@ -58,8 +58,7 @@ def test_workers_get_it_with_their_task(tmp_path: Path) -> None:
     assert {"address"} == set(vars(there)) < set(vars(folder))
     with there.open_output("x/dt=1/a.parquet") as output:
         output.write(b"rows")
-    with there.open_input("x/dt=1/a.parquet") as opened:
-        assert b"rows" == opened.read()
+    assert b"rows" == there.read("x/dt=1/a.parquet")
 
 
 def test_what_can_have_no_tables_is_refused(tmp_path: Path) -> None:
