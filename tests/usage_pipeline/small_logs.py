@@ -1,5 +1,6 @@
-"""Request logs of a few lines, that tests of the job write."""
+"""Request logs and volume histories of a few lines, that tests of the job write."""
 
+import json
 from pathlib import Path
 
 from tests.sidecar.requestlog.lines import line
@@ -32,3 +33,15 @@ def log(root: Path, broker: int, *lines: str) -> None:
     path = root / f"broker-{broker}" / "kafka-request.log"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(lines))
+
+
+def history(folder: Path, *hours: str, cluster: str | None = None, available: int = 4) -> str:
+    """Writes a line of broker 1's volume for each hour, such as 2026-11-20T10."""
+    volume = {"broker_id": 1, "log_dir": "/d", "total_bytes": 10, "available_bytes": available}
+    named = {} if cluster is None else {"cluster_id": cluster}
+    folder.mkdir(parents=True, exist_ok=True)
+    for hour in hours:
+        line = {"time": f"{hour}:00:00Z", "origin": "a", "volumes": [volume], "offline": []}
+        path = folder / f"volumes-{cluster}-{hour.replace('-', '')}.jsonl"
+        path.write_text(json.dumps(line | named) + "\n")
+    return str(folder)

@@ -1,6 +1,5 @@
 """Several clusters in one run: whose rows are whose, and what is refused."""
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.usage_pipeline.build import rows_in
-from tests.usage_pipeline.small_logs import log, metadata
+from tests.usage_pipeline.small_logs import history, log, metadata
 from usage_pipeline.batch.job import Outcome, run
 from usage_pipeline.batch.run import Inputs, InputsError, Options, Snapshot
 from usage_pipeline.batch.stages import OF_A_RUN, Stage
@@ -31,18 +30,8 @@ from usage_pipeline.tables.schemas import (
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
+HOUR = "2026-11-20T10"
 OF_LOGS = (Stage.SILVER, Stage.USAGE, Stage.REPLAY, Stage.RECOMMEND)
-
-
-def history(folder: Path, cluster: str | None, available: int) -> str:
-    """Writes a line of broker 1's volume."""
-    volume = {"broker_id": 1, "log_dir": "/d", "total_bytes": 10, "available_bytes": available}
-    line = {"time": "2026-11-20T10:00:00Z", "origin": "a", "volumes": [volume], "offline": []}
-    folder.mkdir(parents=True, exist_ok=True)
-    named = {} if cluster is None else {"cluster_id": cluster}
-    path = folder / f"volumes-{cluster}-20261120T10.jsonl"
-    path.write_text(json.dumps(line | named) + "\n")
-    return str(folder)
 
 
 def made(
@@ -97,8 +86,8 @@ def test_a_cluster_may_lack_what_others_have(spark: SparkSession, tmp_path: Path
     logs, out = tmp_path / "logs", tmp_path / "tables"
     log(logs / "cluster_id=eu", 1, metadata("2026-11-20 10:00:00,100"))
     log(logs / "cluster_id=old", 1, metadata("2026-11-02 10:00:00,100"), "torn\n")
-    volumes = history(tmp_path / "history", "eu", 4)
-    history(tmp_path / "history", "us", 5)
+    volumes = history(tmp_path / "history", HOUR, cluster="eu")
+    history(tmp_path / "history", HOUR, cluster="us", available=5)
     inputs = Inputs(RequestLogs(str(logs)), volumes)
     since = datetime(2026, 11, 20, tzinfo=UTC)
     found = made(spark, out, inputs, *OF_A_RUN, since=since)
@@ -118,7 +107,7 @@ def test_what_nothing_names_is_of_the_historys_cluster(spark: SparkSession, tmp_
     """Lines of a sidecar before its update belong to the cluster that other lines name."""
     logs, out = tmp_path / "logs", tmp_path / "tables"
     log(logs, 1, metadata("2026-11-20 10:00:00,100"))
-    volumes = history(tmp_path / "history", "MkU3", 4)
+    volumes = history(tmp_path / "history", HOUR, cluster="MkU3")
     (tmp_path / "history" / "volumes-old-20261119T10.jsonl").write_text(
         Path(volumes, "volumes-MkU3-20261120T10.jsonl")
         .read_text()
@@ -143,8 +132,8 @@ def test_a_history_with_a_name_joins_tables_without_one(
 ) -> None:
     """They were made of readings from elsewhere; the message has the option that works."""
     out = tmp_path / "tables"
-    made(spark, out, Inputs(None, history(tmp_path / "imported", None, 4)), Stage.SILVER)
-    own = Inputs(None, history(tmp_path / "own", "MkU3", 5))
+    made(spark, out, Inputs(None, history(tmp_path / "imported", HOUR)), Stage.SILVER)
+    own = Inputs(None, history(tmp_path / "own", HOUR, cluster="MkU3", available=5))
     for cluster in (None, "MkU3", "eu"):
         with pytest.raises(ClusterError, match="set --cluster-id default in every run"):
             made(spark, out, own, Stage.SILVER, cluster=cluster)

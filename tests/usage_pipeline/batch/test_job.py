@@ -1,6 +1,5 @@
 """The batch job: what it makes of logs, and what it leaves of tables when it fails."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
@@ -11,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from tests.usage_pipeline.build import stored
 from tests.usage_pipeline.logs import pack
-from tests.usage_pipeline.small_logs import created, log, metadata
+from tests.usage_pipeline.small_logs import created, history, log, metadata
 from usage_pipeline.batch.job import Outcome, run
 from usage_pipeline.batch.run import Inputs, InputsError, Options
 from usage_pipeline.batch.stages import Stage
@@ -247,16 +246,14 @@ def test_more_rows_of_one_part_of_a_day_do_not_conceal_lost_ones(
 
 def test_only_what_is_asked_for_is_read(spark: SparkSession, tmp_path: Path) -> None:
     """The time decides; the volume history has its own days. The outcome names replayed tenants."""
-    logs, out, history = tmp_path / "logs", tmp_path / "tables", tmp_path / "history"
+    logs, out = tmp_path / "logs", tmp_path / "tables"
     log(logs, 1, *(metadata(f"2026-11-{day} 10:00:00,000") for day in (19, 20, 21)))
-    volume = {"broker_id": 1, "log_dir": "/d", "total_bytes": 10, "available_bytes": 4}
-    reading = {"time": "2026-11-18T10:00:00Z", "origin": "a", "volumes": [volume], "offline": []}
-    history.mkdir()
-    (history / "volumes-a-20261118T10.jsonl").write_text(json.dumps(reading) + '\n{"torn')
+    volumes = history(tmp_path / "history", "2026-11-18T10")
+    Path(volumes, "volumes-torn.jsonl").write_text('{"torn')
     outcome = run(
         spark,
         str(out),
-        Inputs(RequestLogs(str(logs)), str(history)),
+        Inputs(RequestLogs(str(logs)), volumes),
         Options(
             NOW,
             since=datetime(2026, 11, 20, tzinfo=UTC),
@@ -281,15 +278,10 @@ def test_of_a_year_of_tables_the_days_that_count_are_read(
 
     A forecast uses its history.
     """
-    logs, out, history = tmp_path / "logs", tmp_path / "tables", tmp_path / "history"
+    logs, out = tmp_path / "logs", tmp_path / "tables"
     log(logs, 1, *(metadata(f"2026-{day} 10:00:00,000") for day in ("10-15", "10-23", "11-20")))
-    volume = {"broker_id": 1, "log_dir": "/d", "total_bytes": 10, "available_bytes": 4}
-    history.mkdir()
-    for day in ("2026-10-15", "2026-11-06", "2026-11-20"):
-        reading = {"time": f"{day}T10:00:00Z", "origin": "a", "volumes": [volume], "offline": []}
-        name = f"volumes-a-{day.replace('-', '')}T10.jsonl"
-        (history / name).write_text(json.dumps(reading) + "\n")
-    inputs = Inputs(RequestLogs(str(logs)), str(history))
+    volumes = history(tmp_path / "history", "2026-10-15T10", "2026-11-06T10", "2026-11-20T10")
+    inputs = Inputs(RequestLogs(str(logs)), volumes)
     tables = (*STAGES, Stage.REPLAY)
     run(spark, str(out), inputs, Options(NOW, candidates=2), stages=tables)
 
@@ -316,15 +308,11 @@ def test_a_clock_that_is_ahead_is_not_the_only_evidence(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """Lines and readings of the future have rows, and the earlier ones still count."""
-    logs, out, history = tmp_path / "logs", tmp_path / "tables", tmp_path / "history"
+    logs, out = tmp_path / "logs", tmp_path / "tables"
     log(logs, 1, *(metadata(f"{day} 10:00:00,000") for day in ("2026-11-20", "2027-05-01")))
-    volume = {"broker_id": 1, "log_dir": "/d", "total_bytes": 10, "available_bytes": 4}
-    history.mkdir()
-    for hour in ("2026-11-20T10", "2026-11-22T10", "2026-11-22T14", "2027-05-01T10"):
-        reading = {"time": f"{hour}:00:00Z", "origin": "a", "volumes": [volume], "offline": []}
-        name = f"volumes-a-{hour.replace('-', '')}.jsonl"
-        (history / name).write_text(json.dumps(reading) + "\n")
-    inputs, options = Inputs(RequestLogs(str(logs)), str(history)), Options(NOON, candidates=2)
+    hours = ("2026-11-20T10", "2026-11-22T10", "2026-11-22T14", "2027-05-01T10")
+    volumes = history(tmp_path / "history", *hours)
+    inputs, options = Inputs(RequestLogs(str(logs)), volumes), Options(NOON, candidates=2)
     stages = (*STAGES, Stage.REPLAY, Stage.RECOMMEND, Stage.FORECAST)
     run(spark, str(out), inputs, options, stages=stages)
     [advice] = stored(spark, out, GOLD_RECOMMENDATION)
