@@ -38,15 +38,11 @@ class Decayed:
     """Rates of tenants.
 
     Attributes:
-        step_s: the time over which a rate is taken, in seconds.
-        hours_of_ids: the same for producer ids, in hours, because their rate is per hour.
         share: the percentile, 0 to 1.
         half_life_s: the age at which a rate counts half.
         delays_s: the delays of which the lowest rates are taken (``delay``), seconds, ascending.
     """
 
-    step_s: int
-    hours_of_ids: int
     share: float
     half_life_s: float
     delays_s: tuple[float, ...]
@@ -64,7 +60,9 @@ class Decayed:
         return pa.table(columns, schema=_SCHEMA)
 
     def _row(self, usage: Usage, end: int) -> tuple[object, ...]:
-        step, rate = self._rates(usage)
+        window_s, units = usage.window
+        step, amount = usage.steps(window_s)
+        rate = amount / units
         return (
             *(usage.quota_type, usage.name, usage.broker),
             percentile(rate, self._weights(end - step), self.share),
@@ -75,13 +73,6 @@ class Decayed:
             np.unique(usage.second // _HOUR_S),
             int(usage.second[-1]),
         )
-
-    def _rates(self, usage: Usage) -> tuple[Longs, Doubles]:
-        if usage.quota_type == _IDS:
-            step, amount = usage.steps(self.hours_of_ids * _HOUR_S)
-            return step, amount / self.hours_of_ids
-        step, amount = usage.steps(self.step_s)
-        return step, amount / self.step_s
 
     def _delay_rates(self, usage: Usage) -> list[float] | None:
         """Return the lowest rate of each delay; None for ids, whose quota is per hour."""

@@ -39,6 +39,8 @@ are in order, and the first one begins at ``-EVER_S``."""
 
 _WHOLE: Final = {"request": 10_000_000.0}
 """Nanoseconds in a percent of a second, to make whole numbers of request time."""
+_RATE_S: Final = 10
+_HOURS_OF_IDS: Final = 10
 _CHUNK_ROWS: Final = 1 << 19
 _MOST_SUMS: Final = _CHUNK_ROWS // 2
 """From this many sums on, adding up is expected not to reduce the rows any more."""
@@ -68,6 +70,15 @@ class Usage:
     amount: Doubles
     events: Longs
     throttled: Longs
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """The least time of a rate in Kafka: in seconds, and in the unit of time of the quota.
+
+        The quota of producer ids is per hour (KIP-936). Other quotas are per second.
+        """
+        is_ids = self.quota_type == "producer_ids"
+        return (_HOURS_OF_IDS * 3600, _HOURS_OF_IDS) if is_ids else (_RATE_S, _RATE_S)
 
     def steps(self, step_s: int) -> tuple[Longs, Doubles]:
         """Return the first second of each step of a length, and the step's amount."""

@@ -13,10 +13,6 @@ from usage_pipeline.tables.arrow import schema_of
 
 PEAKS: Final = "quota_type string, shared_by string, peak double"
 """The rows of ``peaks_of``."""
-
-_WINDOW_S: Final = 10
-_HOURS_OF_IDS: Final = 10
-_HOUR_S: Final = 3600
 _SCHEMA: Final = schema_of(PEAKS)
 
 
@@ -29,9 +25,7 @@ def peaks_of(table: pa.Table) -> pa.Table:
 
 def peak(usage: Usage) -> float:
     """Return the highest usage of a window that ends with a second, in the quota's unit."""
-    is_ids = usage.quota_type == "producer_ids"
-    window_s = _HOURS_OF_IDS * _HOUR_S if is_ids else _WINDOW_S
+    window_s, units = usage.window
     until = np.concatenate(([0.0], np.cumsum(usage.amount)))
     before = np.searchsorted(usage.second, usage.second - window_s)
-    most = float((until[1:] - until[before]).max())
-    return most / (_HOURS_OF_IDS if is_ids else _WINDOW_S)
+    return float((until[1:] - until[before]).max()) / units

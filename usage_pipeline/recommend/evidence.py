@@ -24,15 +24,11 @@ from usage_pipeline.kernels.decayed import RATES, Decayed
 from usage_pipeline.kernels.delay import delays_until
 from usage_pipeline.kernels.packed import EVER_S
 from usage_pipeline.recommend.terms import Terms
-from usage_pipeline.replay.entities import Quotas, quotas_of
+from usage_pipeline.replay.entities import quotas_of
 from usage_pipeline.usage.usage_reader import UsageRows, in_shards, packed_by_name
 
 TENANT: Final = ("quota_type", "entity")
 """The key of a row."""
-_RATE_S: Final = 10
-"""The time of a rate, seconds: the least time by which Kafka divides."""
-_HOURS_OF_IDS: Final = 10
-"""The time of a rate of producer ids, seconds, for KIP-936's windows of an hour."""
 _DAY_S: Final = 86_400
 _DAY_HOURS: Final = 24
 
@@ -53,32 +49,19 @@ def evidence(usage: UsageRows, config: DataFrame, terms: Terms) -> DataFrame:
         share: that of ``least_covered``, the tenant's broker with the least, or the
         ``mean_coverage`` of all brokers if the tenant uses controllers only.
     """
-    packed_usage = packed_by_name(usage, _SharedNow(quotas_of(config)))
-    return _percentiles(packed_usage, usage, _coverage(usage), terms)
-
-
-@dataclass(frozen=True, slots=True)
-class _SharedNow:
-    """Map clients to the groups that share their latest quotas, also for earlier usage."""
-
-    quotas: Mapping[str, Quotas]
-
-    def __call__(self, quota_type: str, user: str, client_id: str) -> list[tuple[int, str]]:
-        *_, last = self.quotas[quota_type].of_client(user, client_id)
-        return [(-EVER_S, last.shared_by)]
-
-
-def _percentiles(
-    packed_usage: DataFrame, usage: UsageRows, coverage: "_Coverage", terms: Terms
-) -> DataFrame:
-    """For each tenant: the highest percentile and peak of all brokers, with their data."""
+    quotas, coverage = quotas_of(config), _coverage(usage)
     half_life_s, delays_s = _DAY_S * terms.half_life_days, delays_until(terms.longest_wait_s)
-    decayed = Decayed(_RATE_S, _HOURS_OF_IDS, terms.percentile, half_life_s, delays_s)
+    decayed = Decayed(terms.percentile, half_life_s, delays_s)
+
+    def shared_now(quota_type: str, user: str, client_id: str) -> list[tuple[int, str]]:
+        """Name the group that shares a client's latest quota, also for earlier usage."""
+        *_, last = quotas[quota_type].of_client(user, client_id)
+        return [(-EVER_S, last.shared_by)]
 
     def of_shard(table: pa.Table) -> pa.Table:
         return decayed.rows(table)
 
-    ends = packed_usage.withColumn("end", sf.lit(coverage.end_s))
+    ends = packed_by_name(usage, shared_now).withColumn("end", sf.lit(coverage.end_s))
     of_brokers = in_shards(ends, usage).applyInArrow(of_shard, RATES)
     known = [sf.lit(each) for pair in coverage.of_brokers.items() for each in pair]
     own = sf.create_map(*known)[sf.col("broker")] if known else sf.lit(None).cast("double")

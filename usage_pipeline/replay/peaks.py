@@ -10,30 +10,16 @@ broker 2. Her peak is 900 bytes per second.
 Source: ``sidecar.quotas.rate``, KIP-936.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from usage_pipeline.kernels.peak import PEAKS, peaks_of
-from usage_pipeline.replay.entities import Quotas, quotas_of
+from usage_pipeline.replay.entities import quotas_of
 from usage_pipeline.usage.usage_reader import UsageRows, in_shards, packed_by_name
 
 _MS: Final = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class _SharedBy:
-    """Map clients to the groups that share their quotas."""
-
-    quotas: Mapping[str, Quotas]
-
-    def __call__(self, quota_type: str, user: str, client_id: str) -> list[tuple[int, str]]:
-        quotas = self.quotas[quota_type].of_client(user, client_id)
-        # The quota at the start of a second applies to the whole second.
-        return [(-(-each.from_ms // _MS), each.shared_by) for each in quotas]
 
 
 def peaks(usage: UsageRows, config: DataFrame) -> DataFrame:
@@ -46,6 +32,13 @@ def peaks(usage: UsageRows, config: DataFrame) -> DataFrame:
     Returns:
         ``quota_type``, ``shared_by`` and ``peak``, in the quota's unit, above 0.
     """
-    packed_usage = packed_by_name(usage, _SharedBy(quotas_of(config)))
-    of_brokers = in_shards(packed_usage, usage).applyInArrow(peaks_of, PEAKS)
+    quotas = quotas_of(config)
+
+    def shared_by(quota_type: str, user: str, client_id: str) -> list[tuple[int, str]]:
+        """Name the groups that share a client's quotas."""
+        of_client = quotas[quota_type].of_client(user, client_id)
+        # The quota at the start of a second applies to the whole second.
+        return [(-(-each.from_ms // _MS), each.shared_by) for each in of_client]
+
+    of_brokers = in_shards(packed_by_name(usage, shared_by), usage).applyInArrow(peaks_of, PEAKS)
     return of_brokers.groupBy("quota_type", "shared_by").agg(sf.max("peak").alias("peak"))

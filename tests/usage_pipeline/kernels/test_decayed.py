@@ -56,18 +56,18 @@ def packed(amounts: dict[int, float], broker: int, quota_type: str = "produce") 
 
 def test_each_broker_has_rates_of_its_own() -> None:
     """Hours are there once; ids are per hour, and no delay of theirs counts."""
-    decayed = Decayed(10, 2, share=1.0, half_life_s=86_400.0, delays_s=(0.0, 4.0))
+    decayed = Decayed(share=1.0, half_life_s=86_400.0, delays_s=(0.0, 4.0))
     charged = pa.concat_tables(
         [
             packed({0: 30.0, 5: 30.0, 3600: 50.0}, 1),
             packed({1: 40.0, 7205: 1.0}, 2),
-            packed({0: 2.0, 7199: 3.0, 7200: 4.0}, 1, "producer_ids"),
+            packed({0: 2.0, 35_999: 3.0, 36_000: 4.0}, 1, "producer_ids"),
         ]
     )
     assert [
         ("produce", "user=a", 1, 6.0, 6.0, [50.0, 10.0], 3, 3, [0, 1], 3600),
         ("produce", "user=a", 2, 4.0, 4.0, [40.0, 8.0], 2, 4, [0, 2], 7205),
-        ("producer_ids", "user=a", 1, 2.5, 2.5, None, 3, 3, [0, 1, 2], 7200),
+        ("producer_ids", "user=a", 1, 0.5, 0.5, None, 3, 3, [0, 9, 10], 36_000),
     ] == [tuple(row.values()) for row in decayed.rows(charged).to_pylist()]
 
 
@@ -75,7 +75,7 @@ def test_an_old_rate_counts_less() -> None:
     """A rate a day old, with a half-life of half a day, weighs a quarter."""
     rates = packed({0: 100.0, 86_400: 10.0}, 1)
     half_day, long = (
-        Decayed(10, 2, 0.5, days * 86_400, ()).rows(rates).to_pylist()[0]["percentile_rate"]
+        Decayed(0.5, days * 86_400, ()).rows(rates).to_pylist()[0]["percentile_rate"]
         for days in (0.5, 1e9)
     )
     assert 1.0 == half_day
