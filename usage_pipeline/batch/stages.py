@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
-from typing import Final, TypedDict
+from typing import Final
 
 from pyspark.sql import functions as sql
 
@@ -27,6 +27,7 @@ from usage_pipeline.costs.cost_table import Billing, costs
 from usage_pipeline.costs.rates import Kind
 from usage_pipeline.forecast.forecast_table import disk_forecast
 from usage_pipeline.recommend.recommendation_table import gold_recommendation
+from usage_pipeline.recommend.terms import Terms
 from usage_pipeline.replay.entities import by_default, configured_kinds, entities_in_words
 from usage_pipeline.replay.peaks import peaks
 from usage_pipeline.replay.replay_table import Candidates, replay
@@ -118,22 +119,15 @@ def _recommend(run: Run) -> None:
         usage,
         store.read(GOLD_REPLAY, _newest_days(run, GOLD_REPLAY, counted)),
         by_default(config, options.entity, configured),
-        replace(options.terms, cluster_clients=brokers, **_read(run, days)),
+        replace(_terms(run, days), cluster_clients=brokers),
         options.capacity,
         day=days[-1],
     )
     run.store.write(GOLD_RECOMMENDATION, recommended)
 
 
-class _Read(TypedDict):
-    """How well the requests of each broker were read, as in ``Terms``."""
-
-    unread: dict[int, float]
-    whole_seconds: frozenset[int]
-
-
-def _read(run: Run, days: Sequence[date]) -> _Read:
-    """Return how well the requests of each broker were read.
+def _terms(run: Run, days: Sequence[date]) -> Terms:
+    """Return the terms, with how well the requests of each broker were read.
 
     They are of the files with requests of these days. A file without a readable request has no day;
     it lowers the coverage.
@@ -157,10 +151,11 @@ def _read(run: Run, days: Sequence[date]) -> _Read:
         )
         .collect()
     )
-    return {
-        "unread": {broker: lost / (lost + count) for broker, lost, count, _ in of_brokers},
-        "whole_seconds": frozenset(broker for broker, _, _, is_whole in of_brokers if is_whole),
-    }
+    return replace(
+        run.options.terms,
+        unread={broker: lost / (lost + count) for broker, lost, count, _ in of_brokers},
+        whole_seconds=frozenset(broker for broker, _, _, is_whole in of_brokers if is_whole),
+    )
 
 
 def _newest_days(run: Run, table: Table, most: float) -> tuple[date, ...]:
