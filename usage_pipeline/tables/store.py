@@ -49,14 +49,13 @@ class Store:
         cluster: the cluster.
     """
 
-    __slots__ = ("_kept", "_new", "_run", "_superseded", "before", "cluster", "spark")
+    __slots__ = ("_new", "_run", "_superseded", "before", "cluster", "spark")
 
     def __init__(self, spark: "SparkSession", before: Pinned, cluster: str = UNNAMED) -> None:
         self.cluster = cluster
         self.spark = spark
         self.before = before
         self._run = uuid4().hex[:12]
-        self._kept: dict[Table, list[Written]] = {}
         self._new: dict[Table, _New] = {}
         self._superseded: list[str] = []
 
@@ -99,7 +98,7 @@ class Store:
         requested = None if days is None else set(days)
         return tuple(
             TableFile(self.before.folder, table, file)
-            for file in (*self._kept_files(table), *self._new.get(table, _New()).files)
+            for file in (*self._kept(table), *self._new.get(table, _New()).files)
             if requested is None or day_of(table, file) in requested
         )
 
@@ -144,8 +143,8 @@ class Store:
         """
         if table not in self._new:
             return
-        self._kept_files(table)
-        before = self._by_broker(table, self._kept[table])
+        committed = self._committed(table)
+        before = self._by_broker(table, committed)
         after = self._by_broker(table, self._new[table].files)
         lost = [
             f"broker {broker} of {day} has {count:,} rows and would have {after[day, broker]:,}"
@@ -159,7 +158,7 @@ class Store:
             for day in sorted(cut)
             if any(
                 self._is_outside(table, file, since, until)
-                for file in self._kept[table]
+                for file in committed
                 if day_of(table, file) == day
             )
         ]
@@ -229,17 +228,18 @@ class Store:
         for path in paths:
             self.before.folder.remove(path)
 
-    def _kept_files(self, table: Table) -> list[Written]:
+    def _committed(self, table: Table) -> list[Written]:
+        """Return the files of the cluster in the last commit."""
+        return [file for file in self.before.files(table) if file.cluster == self.cluster]
+
+    def _kept(self, table: Table) -> list[Written]:
         """Return the committed files that the run does not replace."""
-        if table not in self._kept:
-            files = self.before.files(table)
-            self._kept[table] = [file for file in files if file.cluster == self.cluster]
         new = self._new.get(table)
         if new is None:
-            return self._kept[table]
+            return self._committed(table)
         if not table.partitions:
             return []
-        return [file for file in self._kept[table] if day_of(table, file) not in new.days]
+        return [file for file in self._committed(table) if day_of(table, file) not in new.days]
 
 
 def commit_all(stores: Sequence[Store], by: str, at: datetime) -> Pinned:
