@@ -54,7 +54,7 @@ def report(tables: Mapping[str, Sequence[Row]], now: datetime, cluster: str | No
         *replay_left_out(replayed),
         _kinds_left_out(unread),
     ]
-    parts = [_head(tables), answers(tables), searched(details, left_out_note(left_out))]
+    parts = [_head(usage), answers(tables), searched(details, left_out_note(left_out))]
     return page(_title(cluster), f"Made {figures.moment(now)} UTC.", parts)
 
 
@@ -76,11 +76,10 @@ def _title(cluster: str | None) -> str:
     return "Kafka quotas and disks" + ("" if cluster is None else f" of {cluster}")
 
 
-def _head(tables: Mapping[str, Sequence[Row]]) -> str:
-    figures_by_name = summary(tables)
+def _head(usage: Sequence[Row]) -> str:
     items = "".join(
         f"<div><dt>{escape(name)}</dt><dd>{escape(figure)}</dd></div>"
-        for name, figure in figures_by_name.items()
+        for name, figure in summary(usage).items()
     )
     return f"<dl>{items}</dl>" if items else ""
 

@@ -66,10 +66,8 @@ def short_rate(value: float, quota_type: str) -> str:
     return rate(value, quota_type).split(" of ")[0]
 
 
-def amount(value: float | None, quota_type: str) -> str:
+def amount(value: float, quota_type: str) -> str:
     """Format a sum: bytes, seconds of threads, partitions or ids."""
-    if value is None:
-        return UNKNOWN
     match quota_type:
         case "request":
             return f"{number(value / 100)} s of threads"
@@ -108,9 +106,9 @@ def hours(value: float | None) -> str:
     return f"{value:.3g} h" if value < 48 else f"{value / 24:,.3g} days"
 
 
-def moment(value: datetime | None) -> str:
+def moment(value: datetime) -> str:
     """Format a time in UTC, to the second."""
-    return UNKNOWN if value is None else f"{utc(value):%Y-%m-%d %H:%M:%S}"
+    return f"{utc(value):%Y-%m-%d %H:%M:%S}"
 
 
 def utc(value: datetime) -> datetime:

@@ -7,7 +7,7 @@ Example: 5 of 40 tenants have a line, and 35 share the line "35 others".
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
@@ -181,9 +181,8 @@ def others_in(row: Row) -> int:
     return int(value(row, "others") or 0) if "others" in row else 0
 
 
-def summary(tables: Mapping[str, Sequence[Row]]) -> dict[str, str]:
+def summary(rows: Sequence[Row]) -> dict[str, str]:
     """Return a few figures: the time that the logs cover, and the throttled share."""
-    rows = tables.get("gold_usage_1s", ())
     if not rows:
         return {}
     starts = [seconds(row["window_start"]) for row in rows]
