@@ -11,7 +11,7 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -27,31 +27,21 @@ _MOST_S: Final = 180.0
 """Longest wait for the compilation, seconds; after it, workers compile by themselves."""
 
 
-class Compiling:
-    """The running compilation, if there is one."""
-
-    def __init__(self, process: subprocess.Popen[bytes] | None = None) -> None:
-        """Follows the process that compiles."""
-        self._process = process
-
-    def wait_for(self, stage: str) -> None:
-        """Wait until the kernels of a stage are compiled, or the compilation has failed."""
-        if self._process is not None and stage == _STAGE:
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(_MOST_S)
-
-
 @contextmanager
-def compiling(stages: Collection[str], *, is_here: bool) -> Iterator[Compiling]:
+def compiling(stages: Collection[str], *, is_here: bool) -> Iterator[Callable[[str], None]]:
     """Compile missing kernels in a process that ends with the body at the latest.
 
     Args:
         stages: the names of the stages to run.
         is_here: whether Spark's workers run on this machine as this user.
+
+    Yields:
+        A function that waits until the kernels of a stage are compiled, or the compilation has
+        failed.
     """
     stamp = _stamp()
     if _STAGE not in stages or not is_here or stamp is None or stamp.exists():
-        yield Compiling()
+        yield lambda _: None
         return
     with subprocess.Popen(  # noqa: S603 - this program
         [sys.executable, "-m", _MODULE],
@@ -59,8 +49,14 @@ def compiling(stages: Collection[str], *, is_here: bool) -> Iterator[Compiling]:
         stderr=subprocess.DEVNULL,
         stdin=subprocess.DEVNULL,
     ) as process:
+
+        def wait_for(stage: str) -> None:
+            if stage == _STAGE:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(_MOST_S)
+
         try:
-            yield Compiling(process)
+            yield wait_for
         finally:
             if process.poll() == 0:
                 with suppress(OSError):

@@ -37,7 +37,6 @@ from usage_pipeline.cli.job_options import (
 )
 from usage_pipeline.cli.progress import Progress
 from usage_pipeline.cli.spark_log import spark_log
-from usage_pipeline.cli.spark_options import spark_settings
 from usage_pipeline.cli.summary import (
     document,
     left_out_of_plan,
@@ -87,21 +86,20 @@ def run_job(
     options = options_of(job, replayed, terms or TermsOptions(), disks or DiskOptions(), entity)
     if charged is not None:
         options = replace(options, billing=_billing_of(charged))
-    settings = spark_settings((), job.conf)
     with (
         _interruptible(),
-        compiling(stages, is_here=_is_here(job.master)) as kernels,
+        compiling(stages, is_here=_is_here(job.master)) as wait_for_kernels,
         spark_log() as log,
     ):
         with Progress() as progress:
             progress.step("Spark")
-            spark = session(job.master, settings, log=log, brief=True)
+            spark = session(job.master, dict(job.conf), log=log, brief=True)
             signal.signal(signal.SIGINT, _interrupt)  # Spark has replaced the handler
             progress.watch(spark)
 
             def report(stage: Stage) -> None:
                 progress.step(stage)
-                kernels.wait_for(stage)
+                wait_for_kernels(stage)
 
             outcome = run(
                 spark,
@@ -341,6 +339,5 @@ def _write_plan(path: Path, outcome: "Outcome", least_confidence: str) -> int:
     from usage_pipeline.recommend.terms import recommended_quotas  # noqa: PLC0415 - as above
 
     document = recommended_quotas(outcome.recommended, least_confidence=least_confidence)
-    quotas = document["quotas"]
-    write_file(path, json.dumps({"quotas": quotas}, indent=2) + "\n")
-    return len(quotas)
+    write_file(path, json.dumps(document, indent=2) + "\n")
+    return len(document["quotas"])

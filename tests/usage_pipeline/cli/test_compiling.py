@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from usage_pipeline.cli.compiling import Compiling, compiling
+from usage_pipeline.cli.compiling import compiling
 
 
 def compiled(cache: Path, script: str) -> set[str]:
@@ -48,9 +48,9 @@ def test_what_is_compiled_is_noted_and_waited_for(
         (["silver", "replay"], False),
     ):
         before = set(tmp_path.rglob("kernels-*"))
-        with compiling(stages, is_here=True) as found:
+        with compiling(stages, is_here=True) as wait_for:
             for stage in stages:
-                found.wait_for(stage)
+                wait_for(stage)
         assert is_first == (set(tmp_path.rglob("kernels-*")) != before)
 
 
@@ -60,9 +60,9 @@ def test_a_compiler_that_fails_is_not_waited_for(
     """Workers compile then; nothing is noted."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("usage_pipeline.cli.compiling._MODULE", "tests.there_is_none")
-    with compiling(["silver", "replay"], is_here=True) as found:
-        found.wait_for("silver")
-        found.wait_for("replay")
+    with compiling(["silver", "replay"], is_here=True) as wait_for:
+        wait_for("silver")
+        wait_for("replay")
     assert [] == list(tmp_path.iterdir())
 
 
@@ -72,7 +72,6 @@ def test_nothing_is_compiled_for_workers_elsewhere(
     """Executors of a cluster have folders of their own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("usage_pipeline.cli.compiling._MODULE", "tests.usage_pipeline.cli.nothing")
-    with compiling(["replay"], is_here=False) as found:
-        found.wait_for("replay")
+    with compiling(["replay"], is_here=False) as wait_for:
+        wait_for("replay")
     assert [] == list(tmp_path.iterdir())
-    Compiling().wait_for("forecast")
