@@ -27,6 +27,6 @@ class Head:
     digest: str
 
     @classmethod
-    def cut(cls, first: bytes, length: int) -> Self:
+    def cut(cls, first: bytes) -> Self:
         """Make the head of a file's first bytes."""
-        return cls(length, hashlib.blake2b(first[:length], digest_size=8).hexdigest())
+        return cls(len(first), hashlib.blake2b(first, digest_size=8).hexdigest())

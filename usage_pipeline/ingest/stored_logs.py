@@ -132,7 +132,7 @@ def _refuse_alike(files: Iterable[LogFile], below: Iterable[str], *, is_one_clus
 
 
 def files_of(path: str) -> dict[str, fs.FileInfo]:
-    """Return the files of a path, sorted, without names that begin with a dot or an underscore.
+    """Return the files of a path, without names that begin with a dot or an underscore.
 
     Args:
         path: a file, a folder or a glob.
@@ -141,7 +141,27 @@ def files_of(path: str) -> dict[str, fs.FileInfo]:
         RequestLogsError: the files can't be listed.
         SidecarError: the store can't be reached, or the path contains credentials.
     """
-    return dict(_found(address_of(path)))
+    address = address_of(path)
+    if address.store:
+        address = replace(address, path=address.path.rstrip("/"))
+    else:
+        address = Address("", str(Path(address.path).absolute()))
+    base = address.path
+    if wildcard := WILDCARDS.search(base):
+        base = base[: base.rindex("/", 0, wildcard.start())] or ("" if address.store else "/")
+    try:
+        with storage_failures(str(address)):
+            system, inner = located(replace(address, path=base))
+            infos = _infos(system, inner)
+    except (OSError, pa.ArrowException) as error:
+        first_line = str(error).strip().partition("\n")[0]
+        raise RequestLogsError(f"{address}: {first_line}") from error
+    root = f"{address.store}{base}"
+    files = {root + info.path[len(inner) :]: info for info in infos}
+    if wildcard is None:
+        return files
+    matching = glob(str(address))
+    return {whole: info for whole, info in files.items() if matching.fullmatch(whole)}
 
 
 def identified(file: LogFile) -> LogFile:
@@ -203,7 +223,7 @@ def text_of(file: LogFile) -> tuple[Head, int] | None:
             first = (gzip.GzipFile(fileobj=opened) if file.packed else opened).read(HEAD)
         except (EOFError, gzip.BadGzipFile, zlib.error):
             return None
-    return (Head.cut(first, len(first)), size % (1 << 8 * _SIZE_BYTES)) if first else None
+    return (Head.cut(first), size % (1 << 8 * _SIZE_BYTES)) if first else None
 
 
 def _where(path: Path) -> Iterator[Path]:
@@ -221,33 +241,9 @@ def _beginning(path: Path, length: int = HEAD) -> tuple[int, Head] | None:
     try:
         with path.open("rb") as file:
             first = file.read(length)
-            return os.fstat(file.fileno()).st_size, Head.cut(first, len(first))
+            return os.fstat(file.fileno()).st_size, Head.cut(first)
     except OSError:
         return None
-
-
-def _found(path: Address) -> Iterable[tuple[str, fs.FileInfo]]:
-    """Return files by their paths."""
-    if path.store:
-        path = replace(path, path=path.path.rstrip("/"))
-    else:
-        path = Address("", str(Path(path.path).absolute()))
-    base = path.path
-    if wildcard := WILDCARDS.search(base):
-        base = base[: base.rindex("/", 0, wildcard.start())] or ("" if path.store else "/")
-    try:
-        with storage_failures(str(path)):
-            system, inner = located(replace(path, path=base))
-            infos = _infos(system, inner)
-    except (OSError, pa.ArrowException) as error:
-        first_line = str(error).strip().partition("\n")[0]
-        raise RequestLogsError(f"{path}: {first_line}") from error
-    root = f"{path.store}{base}"
-    matching = glob(str(path)) if wildcard else None
-    for info in infos:
-        whole = root + info.path[len(inner) :]
-        if matching is None or matching.fullmatch(whole):
-            yield whole, info
 
 
 def _once(infos: Mapping[str, fs.FileInfo]) -> dict[str, fs.FileInfo]:
