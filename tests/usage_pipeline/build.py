@@ -66,10 +66,27 @@ def files_of(
     return tuple(TableFile(folder, table, file) for file in written)
 
 
+def used(at: datetime, **fields: Any) -> dict[str, Any]:
+    """A row of GOLD_USAGE_1S: alice's etl produces a byte to broker 1, unless set otherwise."""
+    return {
+        "dt": at.date(),
+        "broker": 1,
+        "user": "alice",
+        "client_id": "etl",
+        "quota_type": "produce",
+        "window_start": at,
+        "amount": 1.0,
+        "events": 1,
+        "throttled": 0,
+        "throttle_ms": 0,
+        "lower_bound": False,
+        **fields,
+    }
+
+
 def usage_rows(spark: SparkSession, out: Path, rows: Iterable[dict[str, Any]]) -> UsageRows:
-    """Writes rows of GOLD_USAGE_1S, each with the day of its second."""
-    dated = ({"dt": row["window_start"].date(), **row} for row in rows)
-    return UsageRows(spark, files_of(out, GOLD_USAGE_1S, dated))
+    """Writes rows of GOLD_USAGE_1S."""
+    return UsageRows(spark, files_of(out, GOLD_USAGE_1S, rows))
 
 
 def committed(

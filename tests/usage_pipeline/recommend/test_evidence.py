@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.usage_pipeline.build import frame_of, usage_rows
+from tests.usage_pipeline.build import frame_of, usage_rows, used
 from usage_pipeline.recommend.evidence import evidence
 from usage_pipeline.recommend.terms import Terms
 from usage_pipeline.tables.schemas import SILVER_QUOTA_CONFIG
@@ -19,16 +19,13 @@ def test_the_broker_with_the_highest_rate_counts(spark: SparkSession, tmp_path: 
     """Charges are those of all brokers, and so are hours, each once."""
     charged = [(0, 1, 30.0), (3600, 1, 50.0), (1, 2, 40.0), (7205, 2, 1.0), (7205, 3, 1.0)]
     rows = [
-        {
-            "user": "alice",
-            "client_id": "etl",
-            "quota_type": "produce",
-            "broker": broker,
-            "window_start": START + timedelta(seconds=second),
-            "amount": amount,
-            "events": 10,
-            "throttled": broker,
-        }
+        used(
+            START + timedelta(seconds=second),
+            broker=broker,
+            amount=amount,
+            events=10,
+            throttled=broker,
+        )
         for second, broker, amount in charged
     ]
     usage = usage_rows(spark, tmp_path, rows)
@@ -42,15 +39,13 @@ def test_the_broker_with_the_highest_rate_counts(spark: SparkSession, tmp_path: 
 @pytest.mark.spark
 def test_old_rates_count_less(spark: SparkSession, tmp_path: Path) -> None:
     """After seven half-lives a peak has no weight; the time between counts as not covered."""
-
-    def used(second: int, amount: float) -> dict[str, object]:
-        at = START + timedelta(seconds=second)
-        who = {"broker": 0, "user": "alice", "client_id": "etl", "quota_type": "produce"}
-        return {"window_start": at, "amount": amount, "events": 10, "throttled": 1, **who}
-
+    seconds = [
+        *((second - 7 * 86_400, 5e6) for second in range(0, 400, 10)),
+        *((second, 1e6) for second in range(0, 3600, 10)),
+    ]
     rows = [
-        *(used(second - 7 * 86_400, 5e6) for second in range(0, 400, 10)),
-        *(used(second, 1e6) for second in range(0, 3600, 10)),
+        used(START + timedelta(seconds=second), amount=amount, events=10, throttled=1)
+        for second, amount in seconds
     ]
     usage = usage_rows(spark, tmp_path, rows)
     week, day = (
@@ -76,19 +71,13 @@ def test_old_rates_count_less(spark: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.spark
 def test_the_broker_with_the_fewest_logs_counts(spark: SparkSession, tmp_path: Path) -> None:
     """Of those that the tenant uses, without controllers, which log a few mutations."""
-
-    def used(broker: int, user: str, slots: int, **more: object) -> list[dict[str, object]]:
-        who = {"broker": broker, "user": user, "client_id": "etl", "quota_type": "produce"}
-        charged = {"amount": 1.0, "events": 1, "throttled": 0, **more}
-        times = [START + timedelta(minutes=10 * slot) for slot in range(slots)]
-        return [{**who, **charged, "window_start": at} for at in times]
-
     rows = [
-        *used(1, "alice", 1),
-        *used(2, "alice", 6),
-        *used(2, "bob", 6),
-        *used(9, "bob", 1, quota_type="request"),
-        *used(9, "carol", 1, quota_type="controller_mutation"),
+        used(START + timedelta(minutes=10 * slot), broker=broker, user=user, quota_type=quota_type)
+        for broker, user, slots, quota_type in (
+            *((1, "alice", 1, "produce"), (2, "alice", 6, "produce"), (2, "bob", 6, "produce")),
+            *((9, "bob", 1, "request"), (9, "carol", 1, "controller_mutation")),
+        )
+        for slot in range(slots)
     ]
     found = evidence(
         usage_rows(spark, tmp_path, rows), frame_of(spark, SILVER_QUOTA_CONFIG), Terms()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import Row, SparkSession
 
+from tests.usage_pipeline import build
 from tests.usage_pipeline.build import frame_of, usage_rows
 from usage_pipeline.recommend.recommendation_table import gold_recommendation
 from usage_pipeline.recommend.terms import UNCLEAR_NAME, Terms
@@ -18,17 +19,8 @@ HOUR_S = 3600
 
 
 def used(second: int, amount: float, **other: object) -> dict[str, object]:
-    return {
-        "broker": 0,
-        "user": "alice",
-        "client_id": "writer",
-        "quota_type": "produce",
-        "window_start": START + timedelta(seconds=second),
-        "amount": amount,
-        "events": 10,
-        "throttled": 0,
-        **other,
-    }
+    usual = {"broker": 0, "client_id": "writer", "amount": amount, "events": 10}
+    return build.used(START + timedelta(seconds=second), **usual | other)
 
 
 def replayed(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from tests.usage_pipeline.build import frame_of, usage_rows
+from tests.usage_pipeline.build import frame_of, usage_rows, used
 from usage_pipeline.kernels.values import Charges
 from usage_pipeline.recommend.recommendation_table import gold_recommendation
 from usage_pipeline.recommend.terms import Terms
@@ -96,16 +96,14 @@ class Tenant:
         users = self.users or [name]
         for broker, requests in ((1, self.trace), (2, self.beside)):
             for place, (second, nbytes) in enumerate(requests):
-                yield {
-                    "broker": broker,
-                    "user": users[place % len(users)],
-                    "client_id": "writer",
-                    "quota_type": "produce",
-                    "window_start": START + timedelta(seconds=second),
-                    "amount": float(nbytes),
-                    "events": 1,
-                    "throttled": self.throttled,
-                }
+                yield used(
+                    START + timedelta(seconds=second),
+                    broker=broker,
+                    user=users[place % len(users)],
+                    client_id="writer",
+                    amount=float(nbytes),
+                    throttled=self.throttled,
+                )
 
     def replay(self, name: str) -> Iterator[dict[str, Any]]:
         """The rows of GOLD_REPLAY."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.usage_pipeline import build
 from tests.usage_pipeline.build import frame_of, usage_rows
 from usage_pipeline.replay.peaks import peaks
 from usage_pipeline.tables.schemas import SILVER_QUOTA_CONFIG
@@ -19,10 +20,8 @@ def test_the_peak_is_that_of_the_broker_where_it_is_highest(
 ) -> None:
     """It is over ten seconds and one, of all who share the quota; ids have ten hours and one."""
 
-    def used(second: int, amount: float, broker: int = 1, **more: object) -> dict[str, object]:
-        at = TEN + timedelta(seconds=second)
-        who = {"user": "alice", "client_id": "a", "quota_type": "produce", **more}
-        return {"broker": broker, "window_start": at, "amount": amount, **who}
+    def used(second: int, amount: float, **more: object) -> dict[str, object]:
+        return build.used(TEN + timedelta(seconds=second), amount=amount, **more)
 
     rows = [
         used(0, 3000.0),

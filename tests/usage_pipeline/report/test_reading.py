@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.usage_pipeline.build import committed
+from tests.usage_pipeline.build import committed, used
 from usage_pipeline.report import ReportError, reading, report
 from usage_pipeline.report.reading import read_tables
 from usage_pipeline.report.usage import others_in, tenant
@@ -31,19 +31,16 @@ def write_usage(out: Path, seconds: int) -> None:
     """Writes a row a second."""
     moments = [START + timedelta(seconds=second) for second in range(seconds)]
     rows = [
-        {
-            "dt": moment.date(),
-            "broker": 0,
-            "user": "alice",
-            "client_id": "",
-            "quota_type": "produce",
-            "window_start": moment,
-            "amount": 1.5,
-            "events": 2,
-            "throttled": 1,
-            "throttle_ms": 10,
-            "lower_bound": moment == START,
-        }
+        used(
+            moment,
+            broker=0,
+            client_id="",
+            amount=1.5,
+            events=2,
+            throttled=1,
+            throttle_ms=10,
+            lower_bound=moment == START,
+        )
         for moment in moments
     ]
     committed(out, GOLD_USAGE_1S, *rows)
@@ -112,24 +109,19 @@ def test_of_very_many_tenants_the_rest_are_one(
     monkeypatch.setattr(reading, "MOST_TENANTS", 2)
     monkeypatch.setattr(reading, "_WAITING", 1)
     monkeypatch.setattr(reading, "_BATCH", 3)
-    used = {"ann": (9.0, 0), "bob": (8.0, 1), "cat": (1.0, 70), "dan": (1.0, 2), "eve": (2.0, 0)}
+    users = {"ann": (9.0, 0), "bob": (8.0, 1), "cat": (1.0, 70), "dan": (1.0, 2), "eve": (2.0, 0)}
     rows = [
-        {
-            "dt": START.date(),
-            "broker": 0,
-            "client_id": "",
-            "quota_type": quota_type,
-            "user": user,
-            "window_start": START + timedelta(seconds=second),
-            "events": 1,
-            "amount": amount,
-            "throttled": 0,
-            "throttle_ms": wait,
-            "lower_bound": False,
-        }
+        used(
+            START + timedelta(seconds=second),
+            client_id="",
+            quota_type=quota_type,
+            user=user,
+            amount=amount,
+            throttle_ms=wait,
+        )
         for quota_type, names in (("produce", "ann bob cat dan eve"), ("fetch", "ann"))
         for user in names.split()
-        for amount, wait in [used[user]]
+        for amount, wait in [users[user]]
         for second in (0, 1)
     ]
     committed(tmp_path, GOLD_USAGE_1S, *rows)
@@ -153,19 +145,14 @@ def test_the_page_says_how_many_tenants_have_no_name(tmp_path: Path) -> None:
     """600 of 700 tenants have a name and a row: 500 that use most, and 100 that wait most."""
     tenants = [("produce", f"p{at}", at) for at in range(700)] + [("fetch", "f", 1)]
     rows = [
-        {
-            "dt": START.date(),
-            "broker": 0,
-            "quota_type": quota_type,
-            "user": user,
-            "client_id": "",
-            "window_start": START,
-            "amount": 1000.0 - at,
-            "events": 1,
-            "throttled": 0,
-            "throttle_ms": at,
-            "lower_bound": False,
-        }
+        used(
+            START,
+            quota_type=quota_type,
+            user=user,
+            client_id="",
+            amount=1000.0 - at,
+            throttle_ms=at,
+        )
         for quota_type, user, at in tenants
     ]
     committed(tmp_path, GOLD_USAGE_1S, *rows)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.usage_pipeline.build import files_of, usage_rows
+from tests.usage_pipeline.build import files_of, usage_rows, used
 from usage_pipeline.kernels.cover import COVERED, covered
 from usage_pipeline.kernels.packed import EVER_S
 from usage_pipeline.tables.schemas import GOLD_USAGE_1S
@@ -23,17 +23,13 @@ def by_client(quota_type: str, user: str, client_id: str) -> list[tuple[int, str
 @pytest.mark.spark
 def test_workers_read_all_files(spark: SparkSession, tmp_path: Path) -> None:
     """Each second of each client is there once, with its amount."""
-    rows: list[dict[str, object]] = [
-        {
-            "dt": TEN.date(),
-            "broker": 1 + second % 2,
-            "user": "alice",
-            "client_id": "etl" if second < 7 else "web",
-            "quota_type": "produce",
-            "window_start": TEN + timedelta(seconds=second),
-            "amount": float(second),
-            "events": 1,
-        }
+    rows = [
+        used(
+            TEN + timedelta(seconds=second),
+            broker=1 + second % 2,
+            client_id="etl" if second < 7 else "web",
+            amount=float(second),
+        )
         for second in range(20)
     ]
     files = tuple(
@@ -69,17 +65,7 @@ def test_what_a_worker_holds_is_bounded(
     """A tenant's brokers may be in several workers. More rows have more shards."""
     monkeypatch.setattr("usage_pipeline.usage.usage_reader._IN_SHARD", 2)
     monkeypatch.setattr("usage_pipeline.usage.usage_reader._SHARDS", 4)
-    rows: list[dict[str, object]] = [
-        {
-            "broker": number // 2,
-            "user": "alice",
-            "client_id": "etl",
-            "quota_type": "produce",
-            "window_start": TEN + timedelta(seconds=number % 2),
-            "amount": 1.0,
-        }
-        for number in range(400)
-    ]
+    rows = [used(TEN + timedelta(seconds=number % 2), broker=number // 2) for number in range(400)]
     usage = usage_rows(spark, tmp_path, rows)
 
     def sizes(table: pa.Table) -> pa.Table:
