@@ -199,13 +199,11 @@ def _read(start: int, end: int, found: Request) -> _Usual | None:
     if not (answer is None or isinstance(answer, str)) and answer.throttle_time_ms > throttle_ms:
         throttle_ms = answer.throttle_time_ms
     details = _details(body, throttle_ms)
-    is_usual = (
-        details is not None
-        and body.send_time_ms + body.response_queue_time_ms <= LONGEST_QUEUED_MS
+    if details is None or not (
+        body.send_time_ms + body.response_queue_time_ms <= LONGEST_QUEUED_MS
         and body.local_time_ms + body.remote_time_ms <= _LARGEST_MS
         and _YEARS[0] <= time[:4] <= _YEARS[1]
-    )
-    if details is None or not is_usual:
+    ):
         return None
     return (
         *(start, end, time, body.send_time_ms, body.response_queue_time_ms, body.principal),
