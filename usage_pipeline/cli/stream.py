@@ -5,7 +5,7 @@ live`` writes new rows every 10 s until Ctrl-C. The next call resumes there.
 """
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
@@ -164,7 +164,9 @@ def command(
             from_start=not from_now,
             client={} if command_config is None else client_properties(command_config),
         )
-    from usage_pipeline.streaming.stream import StreamSettings  # noqa: PLC0415 - the extra, and slow
+    from usage_pipeline.runtime.session import session  # noqa: PLC0415 - the extra, and slow
+    from usage_pipeline.streaming.kafka_source import REDACTED  # noqa: PLC0415 - as above
+    from usage_pipeline.streaming.stream import StreamSettings  # noqa: PLC0415 - as above
 
     checkpoint = checkpoint or f"{out.rstrip('/')}/_checkpoint"
     settings = StreamSettings(
@@ -177,7 +179,8 @@ def command(
     )
     click.echo("Starting Spark", err=True)
     with spark_log() as log:
-        spark = _session(master, spark_settings([*kafka, *jars], conf), log)
+        options = {**REDACTED, **spark_settings([*kafka, *jars], conf)}
+        spark = session(master, options, log)
         end = "until all is read" if until_read else "until Ctrl-C"
         click.echo(f"{request_logs or topic} to {out}, {end}", err=True)
         with failures:
@@ -194,13 +197,6 @@ def _jars(folder: Path) -> list[str]:
             )
         )
     return jars
-
-
-def _session(master: str | None, options: Mapping[str, str], log: Path) -> "SparkSession":
-    from usage_pipeline.runtime.session import session  # noqa: PLC0415 - as above
-    from usage_pipeline.streaming.kafka_source import REDACTED  # noqa: PLC0415 - as above
-
-    return session(master, {**REDACTED, **options}, log)
 
 
 def _logs(
