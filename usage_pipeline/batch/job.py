@@ -209,16 +209,12 @@ def _broker_names(run: Run) -> Iterator[BrokerName]:
 
 
 def _recommended(store: Store) -> tuple[Mapping[str, object], ...]:
-    if GOLD_RECOMMENDATION not in store.written():
-        return ()
     table = store.read(GOLD_RECOMMENDATION, store.written_days(GOLD_RECOMMENDATION))
     rows = (row.asDict() for row in table.collect())
     return tuple(sorted(rows, key=itemgetter("quota_type", "entity")))
 
 
 def _replayed(store: Store) -> frozenset[tuple[str, str]]:
-    if GOLD_REPLAY not in store.written():
-        return frozenset()
     table = store.read(GOLD_REPLAY, store.written_days(GOLD_REPLAY))
     names = table.select("quota_type", "entity", "shared_by").distinct().collect()
     return frozenset(
