@@ -67,11 +67,8 @@ def _login(properties: dict[str, str]) -> None:
 
 def _pem(properties: dict[str, str], store: str, target: str) -> None:
     """Return the files of a store as text, if they are PEM."""
-    location, store_type = (
-        properties.get(f"{store}.location"),
-        properties.get(f"{store}.type", "PEM"),
-    )
-    if location is None or store_type.upper() != "PEM":
+    location, kind = properties.get(f"{store}.location"), properties.get(f"{store}.type", "PEM")
+    if location is None or kind.upper() != "PEM":
         return
     key = properties.pop(f"{store}.key.location", None)
     text = _text(f"{store}.location", location)

@@ -111,7 +111,9 @@ def charged_with_mutations(batch: pa.RecordBatch) -> Charged:
     return Charged(
         np.concatenate((charges.row, row)),
         np.concatenate((charges.kind, np.full(row.size, _MUTATION))),
-        np.concatenate((charges.amount, np.array(list(map(_mutations, lines)), np.int64))),
+        np.concatenate(
+            (charges.amount, np.array([line["mutations"] or 0 for line in lines], np.int64))
+        ),
         np.concatenate((charges.known, np.array(list(map(_is_complete, lines)), np.bool_))),
     )
 
@@ -140,10 +142,6 @@ def micros(batch: pa.RecordBatch, name: str) -> Longs:
 
 def _valid(batch: pa.RecordBatch, name: str) -> Flags:
     return np.asarray(batch[name].is_valid().to_numpy(zero_copy_only=False), np.bool_)
-
-
-def _mutations(line: Mapping[str, Any]) -> int:
-    return line["mutations"] or 0
 
 
 def _is_complete(line: Mapping[str, Any]) -> bool:

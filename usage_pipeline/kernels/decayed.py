@@ -67,18 +67,15 @@ class Decayed:
             *(usage.quota_type, usage.name, usage.broker),
             percentile(rate, self._weights(end - step), self.share),
             float(rate.max()),
-            self._delay_rates(usage),
+            # The quota of ids is per hour, so no delay of seconds counts.
+            None
+            if usage.quota_type == _IDS
+            else rates_within(usage.second, usage.amount, self.delays_s),
             int(usage.events.sum()),
             int(usage.throttled.sum()),
             np.unique(usage.second // _HOUR_S),
             int(usage.second[-1]),
         )
-
-    def _delay_rates(self, usage: Usage) -> list[float] | None:
-        """Return the lowest rate of each delay; None for ids, whose quota is per hour."""
-        if usage.quota_type == _IDS:
-            return None
-        return rates_within(usage.second, usage.amount, self.delays_s)
 
     def _weights(self, age_s: Longs) -> Longs:
         weight = _WEIGHT * np.power(2.0, -age_s / self.half_life_s)

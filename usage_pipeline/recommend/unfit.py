@@ -9,9 +9,8 @@ without a client-id has "user=ANONYMOUS". A quota for the user ANONYMOUS precede
 would throttle etl to the few bytes of the other client.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Mapping
+from functools import lru_cache, partial
 from typing import Final
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from pyspark.sql import functions as sf
 
 from usage_pipeline.recommend.terms import is_clear
 from usage_pipeline.replay.entities import Quotas, quotas_of
+from usage_pipeline.runtime.by_workers import Batches
 from usage_pipeline.tables.arrow import schema_of
 from usage_pipeline.usage.usage_reader import UsageRows
 
@@ -45,48 +45,40 @@ def unfit(usage: UsageRows, config: DataFrame) -> DataFrame:
         quota would apply to, null for none; and ``is_unclear``, whether the name can be read as
         another entity. Some of the entities are no tenants.
     """
-    found = _Found(quotas_of(config))
-    rows = usage.mapped(_CLIENT, found.rows, _UNFIT)
+    rows = usage.mapped(_CLIENT, partial(_rows, quotas=quotas_of(config)), _UNFIT)
     return rows.groupBy("quota_type", "entity").agg(
         sf.min("applies_to").alias("applies_to"), sf.max("is_unclear").alias("is_unclear")
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """Find unfit groups in a worker.
+def _rows(batches: Batches, quotas: Mapping[str, Quotas]) -> Batches:
+    """Yield rows of _UNFIT; the same ones may occur several times."""
 
-    Attributes:
-        quotas: the quotas of each type.
-    """
+    # Most clients of a batch are in the next one too.
+    @lru_cache(_MOST_CLIENTS)
+    def of_client(quota_type: str, user: str, client_id: str) -> list[_Row]:
+        return _of_client(quotas[quota_type], quota_type, user, client_id)
 
-    quotas: Mapping[str, Quotas]
+    for batch in batches:
+        table = pa.Table.from_batches([batch])
+        clients = table.group_by(_CLIENT, use_threads=False).aggregate([])
+        names = [clients.column(name).to_pylist() for name in _CLIENT]
+        rows = {row for client in zip(*names, strict=True) for row in of_client(*client)}
+        columns = [list(each) for each in zip(*rows, strict=True)] or [[] for _ in _SCHEMA]
+        yield from pa.table(columns, schema=_SCHEMA).to_batches()
 
-    def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield rows of _UNFIT; the same ones may occur several times."""
-        # Most clients of a batch are in the next one too.
-        of_client = lru_cache(_MOST_CLIENTS)(self._of_client)
-        for batch in batches:
-            table = pa.Table.from_batches([batch])
-            clients = table.group_by(_CLIENT, use_threads=False).aggregate([])
-            names = [clients.column(name).to_pylist() for name in _CLIENT]
-            rows = {row for client in zip(*names, strict=True) for row in of_client(*client)}
-            columns = [list(each) for each in zip(*rows, strict=True)] or [[] for _ in _SCHEMA]
-            yield from pa.table(columns, schema=_SCHEMA).to_batches()
 
-    def _of_client(self, quota_type: str, user: str, client_id: str) -> list[_Row]:
-        quotas = self.quotas[quota_type]
-        *_, last = quotas.of_client(user, client_id)
-        group = last.shared_by
-        others: list[_Row] = [
-            (quota_type, other, group, False) for other in quotas.others_that_apply(user, client_id)
+def _of_client(quotas: Quotas, quota_type: str, user: str, client_id: str) -> list[_Row]:
+    *_, last = quotas.of_client(user, client_id)
+    group = last.shared_by
+    others: list[_Row] = [
+        (quota_type, other, group, False) for other in quotas.others_that_apply(user, client_id)
+    ]
+    if not client_id:
+        # The user's other clients may be new, so they need not be in the logs.
+        others += [
+            (quota_type, other, _OTHERS, False) for other in quotas.others_that_apply(user, None)
         ]
-        if not client_id:
-            # The user's other clients may be new, so they need not be in the logs.
-            others += [
-                (quota_type, other, _OTHERS, False)
-                for other in quotas.others_that_apply(user, None)
-            ]
-        if group and not is_clear(group, user, client_id):
-            others.append((quota_type, group, None, True))
-        return others
+    if group and not is_clear(group, user, client_id):
+        others.append((quota_type, group, None, True))
+    return others
