@@ -99,7 +99,6 @@ def _most(rows: Sequence[Row]) -> list[str]:
                 name,
                 f"{figures.rate(amount / seconds, quota_type)},"
                 f" {figures.share(amount / total)} of all",
-                0.0,
                 amount / total,
                 figures.kind(quota_type),
             )
@@ -132,7 +131,6 @@ def _throttled(rows: Sequence[Row], recommended: Sequence[Row]) -> list[str]:
         Bar(
             name,
             f"{figures.share(share)} of its requests, {figures.duration(waits)} in total",
-            0.0,
             share / most,
             "Was",
         )
@@ -148,7 +146,6 @@ def _throttled(rows: Sequence[Row], recommended: Sequence[Row]) -> list[str]:
         Bar(
             f"{text(row, 'entity')}, {figures.kind(text(row, 'quota_type')).lower()}",
             f"at most {figures.share(share)} of its charges",
-            0.0,
             share / would[0][0],
             "Would be, with the recommended quotas",
         )
@@ -178,9 +175,9 @@ def _disks(forecasts: Sequence[Row]) -> list[str]:
             Bar(
                 f"broker {text(row, 'broker')} {text(row, 'log_dir')}",
                 "now" if high == 0.0 else span,
-                low / longest,
                 1.0 if high is None else high / longest,
                 "At its limit",
+                low / longest,
                 hours / longest,
             )
         )
@@ -238,7 +235,6 @@ def _what_first(first: Sequence[_ToSet], recommended: Sequence[Row]) -> list[str
                 Bar(
                     f"{each.tenants.text}: {each.quota}",
                     f"{figures.share(each.share)} of all peaks",
-                    0.0,
                     each.share,
                     figures.kind(each.quota_type),
                 )

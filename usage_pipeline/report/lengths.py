@@ -17,25 +17,24 @@ class Bar:
     Attributes:
         name: the label.
         figure: the bar's value as text; screen readers ignore the bar itself.
-        start: where the bar begins, as a share of the track.
         end: where the bar ends, as a share of the track.
-        group: a heading for consecutive bars; empty for none.
+        group: a heading for consecutive bars.
+        start: where the bar begins, as a share of the track.
         mark: another position, as a share of the track; None for none.
     """
 
     name: str
     figure: str
-    start: float
     end: float
-    group: str = ""
+    group: str
+    start: float = 0.0
     mark: float | None = None
 
 
 def lengths(bars: Sequence[Bar]) -> str:
     """Return the bars as HTML."""
     return "".join(
-        (f"<h3>{escape(group)}</h3>" if group else "")
-        + f'<ul class="bars">{"".join(map(_item, some))}</ul>'
+        f'<h3>{escape(group)}</h3><ul class="bars">{"".join(map(_item, some))}</ul>'
         for group, some in groupby(bars, key=lambda bar: bar.group)
     )
 
