@@ -141,7 +141,7 @@ def check_tables(job: JobOptions, stages: Sequence[str], *, candidates: int = 0)
 
 
 def check_logs(
-    path: str, zones: Iterable[str], broker_pattern: str | None, cluster: str | None = None
+    path: str, zones: Iterable[str], broker_pattern: str | None, cluster: str | None
 ) -> None:
     """Check that request logs exist, and that their brokers and clusters are known.
 

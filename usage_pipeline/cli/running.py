@@ -150,13 +150,14 @@ def _check(
     if job.since is not None and job.until is not None and job.since >= job.until:
         raise SettingsError(("--since must be before --until",))
     check_master(job.master)
-    reads_logs = inputs is not None and inputs.request_logs is not None
-    check_batch(job.out, stages, reads_logs=reads_logs)
+    logs = None if inputs is None else inputs.request_logs
+    check_batch(job.out, stages, reads_logs=logs is not None)
     if inputs is None:
         check_tables(job, stages, candidates=tried.candidates)
-    if inputs is not None and inputs.request_logs is not None:
-        check_logs(inputs.request_logs, inputs.zone, inputs.broker_pattern, job.cluster_id)
-    if inputs is not None and inputs.volumes is not None:
+        return
+    if logs is not None:
+        check_logs(logs, inputs.zone, inputs.broker_pattern, job.cluster_id)
+    if inputs.volumes is not None:
         check_volumes(inputs.volumes)
 
 

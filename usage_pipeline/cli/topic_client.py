@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Final
 
 from sidecar.errors import SettingsError
+from sidecar.formats import jaas
 
 _MODULES: Final = {
-    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
-    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "PLAIN": jaas.PLAIN,
+    "SCRAM-SHA-256": jaas.SCRAM,
+    "SCRAM-SHA-512": jaas.SCRAM,
 }
 _PEM: Final = "-----BEGIN "
 
