@@ -40,7 +40,10 @@ QuotaValue = tuple[str | None, str | None, str | None, str, float | None, int | 
 
 
 class Row(NamedTuple):
-    """The columns of a line, without its position; times are microseconds since 1970, UTC."""
+    """The columns of a line, without its position; times are microseconds since 1970, UTC.
+
+    Only some APIs have the columns from ``is_follower`` on.
+    """
 
     log_ts: int
     quota_ts: int
@@ -50,26 +53,10 @@ class Row(NamedTuple):
     api: str
     api_version: int
     is_forwarded: bool
-    is_follower: bool
     exempt: bool
-    acks: int | None
-    records_bytes: int | None
-    quota_bytes: int | None
-    bytes_known: bool | None
     local_ms: float
     remote_ms: float
     throttle_ms: int
-    producer_id: int | None
-    mutations: int | None
-    mutations_known: bool | None
-    validate_only: bool | None
-    topic_changes: list[TopicValue] | None
-    quota_changes: list[QuotaValue] | None
-
-
-class _Details(NamedTuple):
-    """The columns that only some APIs have."""
-
     is_follower: bool = False
     acks: int | None = None
     records_bytes: int | None = None
@@ -87,7 +74,6 @@ LONGEST_QUEUED_MS: Final = 1e12
 """The longest time in the response queue and of sending for which a charge's time is known."""
 YEARS: Final = (1971, 9998)
 """The first and the last year whose times are valid in every zone."""
-NO_DETAILS: Final = _Details()
 
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001  local times are reckoned as if they were UTC
 _US: Final = timedelta(microseconds=1)
@@ -118,7 +104,6 @@ def row(line: Line, zone: tzinfo, fold: int = 0) -> Row | Rejected:
     if not queued_ms <= LONGEST_QUEUED_MS:
         return Rejected(RejectedKind.UNEXPECTED, "queued for longer than can be")
     ahead_us = 0 if time.tzinfo is not None else local_us(time) - logged_us
-    details = _details(line)
     made = Row(
         log_ts=logged_us,
         quota_ts=charged_at_ms(line) * 1000 - ahead_us,
@@ -132,8 +117,8 @@ def row(line: Line, zone: tzinfo, fold: int = 0) -> Row | Rejected:
         local_ms=line.local_ms,
         remote_ms=line.body.remote_time_ms,
         throttle_ms=line.throttle_ms,
-        **details._asdict(),
     )
+    made = _detailed(made, line)
     return made if _fits(made) else Rejected(RejectedKind.UNEXPECTED, "a number is too large")
 
 
@@ -169,38 +154,35 @@ def _fits(made: Row) -> bool:
     )
 
 
-def _details(line: Line) -> _Details:
+def _detailed(made: Row, line: Line) -> Row:
+    """Set the columns that only the line's API has."""
     if line.api_key == FETCH:
-        return _fetch(line)
+        return _fetch(made, line)
     fields = detail(line)
     if line.api_key == PRODUCE:
-        return (
-            _produce(line, fields) if isinstance(fields, Produce) else _Details(bytes_known=False)
-        )
+        unread = made._replace(bytes_known=False)
+        return _produce(made, line, fields) if isinstance(fields, Produce) else unread
     if line.api_key in ABOUT_TOPICS:
-        return (
-            _topics(line, fields)
-            if isinstance(fields, TopicChanges)
-            else _Details(mutations_known=False)
-        )
+        unread = made._replace(mutations_known=False)
+        return _topics(made, line, fields) if isinstance(fields, TopicChanges) else unread
     if isinstance(fields, InitProducerIdAnswer):
-        return _Details(producer_id=producer_id(line))
-    return _quotas(fields) if isinstance(fields, QuotaChanges) else NO_DETAILS
+        return made._replace(producer_id=producer_id(line))
+    return _quotas(made, fields) if isinstance(fields, QuotaChanges) else made
 
 
-def _fetch(line: Line) -> _Details:
+def _fetch(made: Row, line: Line) -> Row:
     answer = fetch_answer(line)
     records = None if answer is None else answer.records_bytes
     # Only fetches by replicas are exempt.
     if is_exempt(line):
-        return _Details(is_follower=True, records_bytes=records)
+        return made._replace(is_follower=True, records_bytes=records)
     size = None if answer is None else fetch_bytes(answer, line.api_version)
-    return _Details(records_bytes=records, quota_bytes=size, bytes_known=size is not None)
+    return made._replace(records_bytes=records, quota_bytes=size, bytes_known=size is not None)
 
 
-def _produce(line: Line, fields: Produce) -> _Details:
+def _produce(made: Row, line: Line, fields: Produce) -> Row:
     size = produce_bytes(fields, line.api_version, line.client_id)
-    return _Details(
+    return made._replace(
         acks=fields.acks,
         records_bytes=fields.records_bytes,
         quota_bytes=size,
@@ -208,9 +190,9 @@ def _produce(line: Line, fields: Produce) -> _Details:
     )
 
 
-def _topics(line: Line, fields: TopicChanges) -> _Details:
+def _topics(made: Row, line: Line, fields: TopicChanges) -> Row:
     mutations = _mutations(line.api_key, fields.changes)
-    return _Details(
+    return made._replace(
         mutations=mutations,
         mutations_known=mutations is not None,
         validate_only=fields.validate_only,
@@ -234,8 +216,8 @@ def _mutations(api_key: int, changes: Iterable[TopicChange]) -> int | None:
     return total
 
 
-def _quotas(fields: QuotaChanges) -> _Details:
-    return _Details(
+def _quotas(made: Row, fields: QuotaChanges) -> Row:
+    return made._replace(
         validate_only=fields.validate_only,
         quota_changes=[
             (

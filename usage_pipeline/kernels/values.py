@@ -11,7 +11,6 @@ import numpy.typing as npt
 Longs = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
-Bytes = npt.NDArray[np.uint8]
 
 
 class Span(NamedTuple):
