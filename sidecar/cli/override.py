@@ -4,7 +4,6 @@ Each broker has a sidecar, and each sidecar decides for itself. The command ther
 request to all the named sidecars at once and prints the answer of each.
 """
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,15 +22,8 @@ from sidecar.cli.sidecar_options import (
     sidecars_options,
     token_option,
 )
-from sidecar.formats.gathered_options import read_by
+from sidecar.formats.gathered_options import finite, read_by
 from sidecar.formats.quantities import format_duration
-
-
-def _factor(value: float) -> float:
-    # Click accepts NaN in every range, because each comparison with it is false.
-    if math.isnan(value):
-        raise ValueError("nan is not in the range 0<=x<=1")
-    return value
 
 
 def _reason(value: str) -> str:
@@ -70,7 +62,7 @@ Examples:
 @click.argument(
     "factor",
     type=click.FloatRange(0, 1),
-    callback=read_by(_factor, click.BadParameter, ValueError),
+    callback=read_by(finite, click.BadParameter, ValueError),
 )
 @click.option(
     "--reason",

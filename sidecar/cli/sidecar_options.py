@@ -120,7 +120,11 @@ def sidecars_of(settings: "Settings", sidecars: tuple[Address, ...]) -> tuple[Ad
         return sidecars
     key, certificate = settings.http_ssl_key_file, settings.http_ssl_certificate_file
     listen = {"SIDECAR_HTTP_LISTEN": str(settings.http_listen), CERTIFICATE: str(certificate or "")}
-    own = parse_address(own_address(listen))
+    try:
+        own = parse_address(own_address(listen))
+    except ValueError as error:
+        # The settings take more zones of an IPv6 address than a URL can have.
+        raise click.BadParameter(str(error)) from error
     tls = sidecars[0].tls
     if tls.certificate is None:
         tls = replace(tls, certificate=certificate, key=key)

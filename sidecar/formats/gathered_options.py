@@ -5,6 +5,7 @@ both options as its argument ``kafka``.
 """
 
 import functools
+import math
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, TypeVar
@@ -49,3 +50,14 @@ def read_by(
             raise refusal(str(error)) from error
 
     return read
+
+
+def finite(number: float) -> float:
+    """Return a number of an option.
+
+    Raises:
+        ValueError: it is nan, which click finds within all bounds, or infinite.
+    """
+    if not math.isfinite(number):
+        raise ValueError(f"{number} is out of range")
+    return number

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import click
 
+from sidecar.formats.gathered_options import finite, read_by
 from sidecar.formats.quantities import parse_duration, parse_size
 
 _R = TypeVar("_R")
@@ -58,5 +59,7 @@ def shown(
     text: str,
     **more: Any,  # noqa: ANN401 - click's own
 ) -> Callable[[Callable[..., _R]], Callable[..., _R]]:
-    """Create an option whose help shows its default."""
+    """Create an option whose help shows its default; nan and infinity are refused."""
+    if isinstance(kind, click.FloatRange):
+        more.setdefault("callback", read_by(finite, click.BadParameter, ValueError))
     return click.option(name, type=kind, default=default, show_default=True, help=text, **more)

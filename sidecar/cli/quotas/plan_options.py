@@ -3,7 +3,6 @@
 Example: ``--tenants 50 --capacity 6400`` gives each tenant without a quota of its own 128 %.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -11,7 +10,7 @@ from typing import Final, TypeVar
 import click
 
 from sidecar.errors import PlanError
-from sidecar.formats.gathered_options import gathered, read_by
+from sidecar.formats.gathered_options import finite, gathered, read_by
 from sidecar.quotas.request_time.fair_shares import Tenant
 from sidecar.quotas.request_time.quota_plan import Plan, TenantKind, Terms, equal_plan, named_plan
 from sidecar.request_time.tenants import Source
@@ -19,6 +18,7 @@ from sidecar.request_time.tenants import Source
 _R = TypeVar("_R")
 
 _PERCENT: Final = click.FloatRange(min=0.0, min_open=True)
+_FINITE: Final = read_by(finite, click.BadParameter, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +102,6 @@ def plan_options(function: Callable[..., _R]) -> Callable[..., _R]:
     return gathered(function, "options", PlanOptions, *_OPTIONS)
 
 
-def _finite(value: float) -> float:
-    # Click accepts NaN and infinity in this range.
-    if not math.isfinite(value):
-        raise ValueError(f"{value} is not a number of percent")
-    return value
-
-
-_read_finite: Final = read_by(_finite, click.BadParameter, ValueError)
-
 _OPTIONS: Final = (
     click.option(
         "--tenants",
@@ -134,7 +125,7 @@ _OPTIONS: Final = (
         "--capacity",
         "capacity_percent",
         type=_PERCENT,
-        callback=_read_finite,
+        callback=_FINITE,
         metavar="PERCENT",
         help="What there is to share, instead of the smallest broker's"
         " (num.io.threads + num.network.threads) x 100.",
@@ -143,7 +134,7 @@ _OPTIONS: Final = (
         "--reserve",
         "reserve_percent",
         type=click.FloatRange(min=0.0),
-        callback=_read_finite,
+        callback=_FINITE,
         default=0.0,
         metavar="PERCENT",
         help="Reserved from it for internal users.",
@@ -158,7 +149,7 @@ _OPTIONS: Final = (
         "--default",
         "default_percent",
         type=_PERCENT,
-        callback=_read_finite,
+        callback=_FINITE,
         metavar="PERCENT",
         help="For whoever is not named, each of them.",
     ),

@@ -20,6 +20,7 @@ from sidecar.cli.quotas.plan_options import PlanOptions, plan_options
 from sidecar.cli.quotas.planning import read_capacity
 from sidecar.client_quotas.plan import without_throttles
 from sidecar.errors import BrokersError, PlanError, SettingsError
+from sidecar.formats.gathered_options import finite, read_by
 from sidecar.quotas.request_time.plan_review import PlanWarning, review_plan
 from sidecar.quotas.request_time.plan_upkeep import Watch
 from sidecar.quotas.request_time.quota_plan import Change
@@ -66,6 +67,7 @@ Examples:
 @click.option(
     "--largest-change",
     type=click.FloatRange(min=0.0, min_open=True, max=100.0),
+    callback=read_by(finite, click.BadParameter, ValueError),
     default=20.0,
     show_default=True,
     metavar="PERCENT",

@@ -199,10 +199,10 @@ async def test_questions_grow_and_shrink_with_the_answers(
         assert [100, 200, 200] == [len(named) for _, named in fake.asked]
         fake.asked.clear()
         fake.producers = {each: [(7, 0, 0)] for each in every}
-        monkeypatch.setattr(active_producers, "PIECE_BYTES", 100 * 37)
+        monkeypatch.setattr(active_producers, "PIECE_BYTES", 50 * 37)
         taken = Taken()
         await source.scan(taken, PATIENCE_S)
-        assert [400, 100] == [len(named) for _, named in fake.asked]
+        assert [400, 50, 50] == [len(named) for _, named in fake.asked]
         assert set(every) == set(taken.states)
 
 

@@ -250,3 +250,13 @@ def test_the_sidecar_of_a_settings_file(
     words = ["doctor", "--watch", "0.01s", "--json", "--config", str(config)]
     result = CliRunner().invoke(group, words, env=settings)
     assert f"{canned.url} decides 1.0 (observation): room" == rows(result)["sidecars"][0]["what"]
+
+
+def test_an_address_of_a_settings_file_that_no_url_can_have(tmp_path: Path) -> None:
+    """The settings take any zone of an IPv6 address; the command says what it can't use."""
+    file = tmp_path / "sidecar.toml"
+    file.write_text('http_listen = "[fe80::1%eth0@if5]:7070"\n')
+    environ = {"SIDECAR_KAFKA_ADMIN_BOOTSTRAP_SERVERS": "127.0.0.1:1", LIMIT: "1"}
+    result = CliRunner().invoke(group, ["doctor", "--config", str(file)], env=environ)
+    assert 2 == result.exit_code
+    assert "Error: Invalid value: a URL with a user" in result.output
