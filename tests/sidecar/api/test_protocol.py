@@ -330,7 +330,8 @@ async def test_a_body_that_is_too_large(framing: str) -> None:
     part = "10000\r\n" + " " * 65_536 + "\r\n" if in_chunks else " " * 65_536
     sidecar = FakeSidecar()
     before = sidecar.board.snapshot
-    async with asking(head + part + (part if in_chunks else ""), sidecar) as (reader, _):
+    # One byte more than the limit, and not the end.
+    async with asking(head + part + ("1\r\n \r\n" if in_chunks else ""), sidecar) as (reader, _):
         answer = await reader.readuntil(b"\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 413 ")
     assert b"application/problem+json" in answer

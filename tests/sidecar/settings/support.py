@@ -21,8 +21,10 @@ def loaded(
     config: Path | None = None,
     properties: Path | None = None,
 ) -> Loaded:
-    """The good settings with some more in the environment."""
-    return load(environ={**GOOD, **(environ or {})}, config=config, properties=properties)
+    """The good settings with some more in the environment; raises if they are refused."""
+    found = load(environ={**GOOD, **(environ or {})}, config=config, properties=properties)
+    _ = found.settings
+    return found
 
 
 def admin(environ: dict[str, str]) -> KafkaAdmin:
