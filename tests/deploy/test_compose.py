@@ -33,7 +33,7 @@ def test_the_specifications_schema_accepts_it() -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=120,
     )
     assert 0 == done.returncode, done.stdout
 
