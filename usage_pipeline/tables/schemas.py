@@ -403,7 +403,8 @@ GOLD_RECOMMENDATION: Final = Table(
         Column(
             "coverage",
             "double",
-            "Share of the requested time that the logs cover, on the tenant's least covered broker",
+            "Share of the time with charges, in slots of ten minutes, on the tenant's least covered"
+            " broker",
         ),
         Column(
             "unread_share",
