@@ -115,8 +115,12 @@ class Answer:
     reached: bool = True
 
 
-def parse_address(text: str) -> Address:
+def parse_address(text: str, default_port: int = DEFAULT_PORT) -> Address:
     """Parse ``host``, ``host:port`` or a URL.
+
+    Args:
+        text: the address.
+        default_port: the port where the text is only a host.
 
     Raises:
         ValueError: the text is none of these. The message repeats no user name or password.
@@ -133,7 +137,7 @@ def parse_address(text: str) -> Address:
     if not text.isascii() or not text.isprintable() or " " in text:
         raise ValueError(f"{text!r} has characters that a URL can't have")
     if port is None:
-        port = DEFAULT_PORT if "://" not in text else {"http": 80, "https": 443}[parts.scheme]
+        port = default_port if "://" not in text else {"http": 80, "https": 443}[parts.scheme]
     if port == 0:
         raise ValueError(f"{text!r} has port 0, on which no server can listen")
     return Address(parts.scheme, host, port, parts.path.rstrip("/"))

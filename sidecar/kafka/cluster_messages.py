@@ -92,7 +92,7 @@ class DescribeCluster(
 
 
 DescribeClusterIdRequestV0, _ = message(
-    "DescribeClusterId",
+    "DescribeCluster",
     DESCRIBE_CLUSTER_KEY,
     0,
     request=_REQUEST[:1],

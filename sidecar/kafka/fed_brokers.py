@@ -48,7 +48,7 @@ class _Partitions:
 
 
 _Request, _Response = message(
-    "MetadataOfTopics",
+    "Metadata",
     METADATA_KEY,
     12,
     request=METADATA_REQUEST,

@@ -74,7 +74,7 @@ def log_dirs_in(response: Response) -> list[tuple[Any, ...]]:
 
 VERSIONS: Final = tuple(
     message(
-        "DescribeTopicsOfLogDirs",
+        "DescribeLogDirs",
         DESCRIBE_LOG_DIRS_KEY,
         version,
         request=LOG_DIRS_TOPICS,

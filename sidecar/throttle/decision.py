@@ -113,7 +113,7 @@ class Decision:
     def changes_after(self) -> float | None:
         """The last moment at which the whole decision is valid without news, steady seconds."""
         ends = (each.ends_at for each in self.decided.user_throttles.values())
-        return _first_of(self.valid_until, self.budgets_until, *ends)
+        return _first_of(self.valid_until, self.decided.budgets_until, *ends)
 
 
 def _first_of(*moments: float | None) -> float | None:

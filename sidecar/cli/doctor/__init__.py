@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def _url(text: str) -> str:
-    return str(parse_address(text))
+    return str(parse_address(text, default_port=9090))
 
 
 @click.command(

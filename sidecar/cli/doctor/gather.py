@@ -362,7 +362,8 @@ def _one(results: Results[T], broker_id: int) -> T | Failure:
     """A broker's result, or the failure of all."""
     if isinstance(results, Failure):
         return results
-    return results.get(broker_id) or Failure(FailureKind.CONNECT, "it was not asked")
+    result = results.get(broker_id, Failure(FailureKind.CONNECT, "it was not asked"))
+    return result or Failure(FailureKind.CONNECT, "it reported nothing")
 
 
 def _operations(rights: Results[ClusterRights]) -> frozenset[str] | NotKnown:

@@ -272,7 +272,7 @@ class GuardedConnection(AIOKafkaConnection):
         return closed and self._sasl_mechanism is None
 
     def _unsupported(self, request: AdminRequest) -> str:
-        name = type(request).__name__
+        name = request.NAME
         oldest, newest = self._versions.get(request.API_KEY, (None, None))
         supported = f"{name} v{oldest} to v{newest}" if newest is not None else f"no {name}"
         return f"the broker supports {supported}; {request.NEEDED} is needed"

@@ -81,7 +81,7 @@ class Controller:
             # Another address comes next: this one may never answer.
             servers = self._admin.bootstrap_servers
             self._addresses = tuple(each for each in servers if str(each) != address)
-            doing = f"waiting for {type(request).__name__}"
+            doing = f"waiting for {request.NAME}"
             return Unanswered(to_failure(error, address, doing, names))
 
     async def find(self, deadline: float) -> Failure | None:

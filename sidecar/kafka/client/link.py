@@ -145,7 +145,6 @@ class Link:
         refusal = None if self.usable else self._backoff.refusal(self.dial.clock())
         if refusal is not None and not await self._has_changed(refusal, deadline):
             return refusal
-        name = type(request).__name__
         doing = "connecting"
         try:
             for may_repeat in (True, False):
@@ -160,7 +159,7 @@ class Link:
                     )
                     if failure is not None:
                         return failure
-                    doing = f"waiting for {name}"
+                    doing = f"waiting for {request.NAME}"
                     answer = await self._answer(connection, request, deadline)
                 except EXPECTED_ERRORS as error:
                     if not may_repeat or kind_of(error) is not FailureKind.CONNECT:

@@ -112,12 +112,14 @@ class AdminRequest(Request[RequestStruct]):
 
     Attributes:
         API_KEY: Kafka's number of the request.
+        NAME: Kafka's name of the request.
         NEEDED: the oldest supported version, and the Kafka that introduced it, for a person.
         values: the values of the fields in the newest version, without the tags. Older versions
             lack the last fields.
     """
 
     API_KEY: int = -1  # aiokafka requires a value for this base class, too.
+    NAME: str
     NEEDED: str
     values: Sequence[object]
 
@@ -125,6 +127,7 @@ class AdminRequest(Request[RequestStruct]):
         """``versions`` are the request's classes, in ascending order of versions."""
         super().__init_subclass__()
         cls.API_KEY = versions[0].API_KEY
+        cls.NAME = versions[0].__name__.rpartition("Request")[0]
         cls._CLASSES = versions
 
     def build(self, request_struct_class: type[RequestStruct]) -> RequestStruct:

@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from kio.static.constants import EntityType
 
 from sidecar.kafka.cluster_messages import (
     DescribeCluster,
@@ -50,6 +51,7 @@ from sidecar.kafka.user_messages import (
     DescribeUserScramCredentials,
 )
 from tests.sidecar.kafka.kio_codec import kio_request, our_request
+from tests.support.fake_broker import kio_type
 
 NO_RIGHTS: dict[str, object] = {"include_cluster_authorized_operations": False}
 NO_TOPIC_MADE: dict[str, object] = {
@@ -284,3 +286,11 @@ REQUESTS: dict[str, tuple[Any, int, dict[str, object]]] = {
 def test_a_request_has_kafkas_bytes(request_: Any, version: int, fields: dict[str, object]) -> None:
     """The bytes are those that kio writes for the same fields."""
     assert kio_request(request_.API_KEY, version, **fields) == our_request(request_, version)
+
+
+@pytest.mark.parametrize(("request_", "version", "fields"), REQUESTS.values(), ids=REQUESTS)
+def test_a_request_has_kafkas_name(request_: Any, version: int, fields: dict[str, object]) -> None:
+    """Failures say it; an operator finds nothing about the name of a class of ours."""
+    del fields
+    of_kio = kio_type(request_.API_KEY, version, EntityType.request).__name__
+    assert f"{request_.NAME}Request" == of_kio

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from sidecar.throttle.decision import Source, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
-from sidecar.throttle.memory import Memory, Override
+from sidecar.throttle.memory import BudgetThrottle, Memory, Override
 from sidecar.throttle.rules import Rules
 from tests.sidecar.throttle.build import reading, throttle_user, whole
 
@@ -31,11 +31,13 @@ def test_nothing_of_what_is_decided_is_in_force() -> None:
 
 
 def test_it_changes_when_what_is_decided_does() -> None:
-    """With the validity, with a user's end, and when an override of an earlier run ends."""
+    """With the validity, with the end of a user's or a budget's throttle, and of an override."""
     memory = SHADOW.fold(Memory(), whole(0.0, [reading(1, 0.0, {"/d": 50})]))
     assert 120.0 == SHADOW.decide(memory, 0.0).changes_after
     throttled = replace(memory, user_throttles=throttle_user({}, "bob", 60.0, "too many", 0.0))
     assert 60.0 == SHADOW.decide(throttled, 0.0).changes_after
+    past_budget = {"etl": BudgetThrottle(0.0, ("t",), at=-30.0)}
+    assert 90.0 == SHADOW.decide(replace(memory, budgets=past_budget), 0.0).changes_after
     overridden = replace(memory, override=Override(0.0, "by hand", 0.0, 30.0))
     decision = SHADOW.decide(overridden, 0.0)
     assert (1.0, None, 30.0) == (decision.factor, decision.override, decision.changes_after)

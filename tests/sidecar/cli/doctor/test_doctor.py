@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sidecar.cli import group
+from sidecar.cli.doctor import _url
 from sidecar.cli.doctor.gather import _rates_between
 from sidecar.cli.doctor.sidecars import _RATES
 from sidecar.history.folder import Folder
@@ -177,6 +178,23 @@ def test_a_server_that_is_no_sidecar(cluster: FakeCluster, canned: Canned) -> No
     assert "the server at this address is not a sidecar" in found["sidecars"][0]["what"]
     result = doctor(cluster, canned, "--prometheus", "ftp://a")
     assert "'ftp://a' is not host:port or an http(s) URL" in result.output
+
+
+def test_a_prometheus_without_a_port() -> None:
+    """It has the one that Prometheus has by default."""
+    assert "http://prometheus:9090" == _url("prometheus")
+    assert "http://prometheus:80" == _url("http://prometheus")
+
+
+def test_a_broker_that_answers_without_any_value(cluster: FakeCluster, canned: Canned) -> None:
+    """Nothing is derived from values that are not there, and it is not called "not asked"."""
+    answers(canned)
+    FakeConfigs({0: {**CONFIGS}, 1: {}}).of(cluster)
+    found = rows(doctor(cluster, canned, "--json"))
+    of_broker = {each["verdict"]: each["what"] for each in found["retention"]}
+    assert "broker 0" in of_broker["ok"]
+    assert "broker 1" in of_broker["not known"]
+    assert "it reported nothing" in of_broker["not known"]
 
 
 def test_a_state_file_on_a_data_volume(
