@@ -352,9 +352,9 @@ class TestReload:
             await daemon.logs(" ERROR .*SIGHUP: ")
             write("new-" + PASSWORD)
             cluster.users = {"alice": "new-" + PASSWORD}
+            before = [broker.connected for broker in cluster.brokers.values()]
             daemon.send(signal.SIGHUP)
             await daemon.logs("SIGHUP: read ")
-            before = [broker.connected for broker in cluster.brokers.values()]
             cluster.brokers[1].has(FULL)
             await daemon.logs(r"throttle factor 0\.0 \(observation\)")
             after = [broker.connected for broker in cluster.brokers.values()]
