@@ -16,8 +16,8 @@ class Rules:
     """The rules by which every volume of the cluster is judged.
 
     Attributes:
-        limit: the limit at which producers are throttled, with its release margin; None only while
-            the sidecar is disabled.
+        limit: the limit at which producers are throttled, with its release margin; None while the
+            sidecar is disabled, and where a factor source takes the place of a limit.
         validity_s: how long a reading, and a factor computed from it, applies while newer polls
             fail, seconds, > 0.
         stop_line: the line at which brokers refuse producers (``sidecar.throttle.stop_line``); None

@@ -368,7 +368,12 @@ GOLD_RECOMMENDATION: Final = Table(
         Column("quota", "double", "Recommended quota, in the unit of its kind; null if refused"),
         Column("in_force", "double", "Current quota in the same unit; null for none"),
         Column("percentile_rate", "double", "Weighted percentile of the rates, in the same unit"),
-        Column("peak_rate", "double", "Highest rate, in the same unit"),
+        Column(
+            "peak_rate",
+            "double",
+            "Highest rate of the replay, in the same unit; its windows are others than those of"
+            " `percentile_rate`, so it may be lower",
+        ),
         Column(
             "throttled_share",
             "double",

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from sidecar.requestlog.line import Line, parse
 
 HERE: Final = Path(__file__).parent
+LAYOUTS: Final = HERE / "layouts"
+"""Logs as they are found in public, with made-up names and numbers."""
 REAL: Final = tuple((HERE / "kafka-4.3.1.log").read_bytes().splitlines())
 """Of a broker 4.3.1 that was also the controller, with no principals and no quotas."""
 BY_HAND: Final = tuple((HERE / "by-hand.log").read_bytes().splitlines())

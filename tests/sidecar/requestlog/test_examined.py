@@ -6,8 +6,7 @@ import pytest
 
 from sidecar.requestlog.examined import examine
 from sidecar.requestlog.rejected import RejectedKind
-from tests.sidecar.requestlog.lines import line
-from tests.sidecar.requestlog.test_layout import LAYOUTS
+from tests.sidecar.requestlog.lines import LAYOUTS, line
 
 
 def test_the_modules_example() -> None:

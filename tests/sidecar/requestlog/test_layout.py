@@ -2,7 +2,6 @@
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -12,10 +11,8 @@ from hypothesis import strategies as st
 from sidecar.requestlog.layout import Layout
 from sidecar.requestlog.line import Line, parse
 from sidecar.requestlog.rejected import Rejected, RejectedKind
-from tests.sidecar.requestlog.lines import line
+from tests.sidecar.requestlog.lines import LAYOUTS, line
 
-LAYOUTS: Final = Path(__file__).parent / "layouts"
-"""Logs as they are found in public, with made-up names and numbers."""
 OTHER, TORN, TEXT = RejectedKind.OTHER, RejectedKind.TORN, RejectedKind.TEXT
 _THREAD: Final = "data-plane-kafka-network-thread-3-ListenerName(CLIENTS-9094)-SASL_SSL-1"
 _WHOLE: Final = line(3, client_id='] (x) {} DEBUG Completed request:{"a":1}')

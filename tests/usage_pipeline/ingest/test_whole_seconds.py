@@ -6,8 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.sidecar.requestlog.lines import line
-from tests.sidecar.requestlog.test_layout import LAYOUTS
+from tests.sidecar.requestlog.lines import LAYOUTS, line
 from usage_pipeline.ingest.records import parse_block
 from usage_pipeline.ingest.whole_seconds import spread_us
 
