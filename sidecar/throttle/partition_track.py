@@ -122,8 +122,9 @@ def next_track(track: Track | None, sight: Sight, pending_s: float) -> Track:
     if track is None or sight.lineage[0] != track.last.lineage[0]:
         return Track(sight, marks=(Mark(sight.end, 0),))
     moves = _pending(track.moves, sight.at, pending_s)
-    moved = track.about(sight.start)
+    moved = 0.0
     if sight.start > track.last.start:
+        moved = track.about(sight.start)
         moves = (*moves, (sight.at, moved))
     removed = max(0, track.last.size - sight.size)
     unremoved = max(0.0, track.unremoved + moved - removed) if moves else 0.0

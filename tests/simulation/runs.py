@@ -17,7 +17,7 @@ from typing import Final
 from tests.simulation.faults import Fault, shrunk
 from tests.simulation.world import Plan, Report, run
 
-_COLLECTED_AT: Final = (20_000, 20, 50)
+_COLLECTED_AT: Final = (100_000, 20, 50)
 """gc.set_threshold: a collection for every 700 objects would take a sixth of the time."""
 
 

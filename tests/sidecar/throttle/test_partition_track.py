@@ -78,3 +78,17 @@ def test_old_marks_are_thinned() -> None:
         offset = track.kept_from(nbytes)
         assert offset is not None
         assert 999 - offset >= nbytes
+
+
+def test_a_reading_without_a_deletion_costs_no_walk_over_the_marks() -> None:
+    """2,500 partitions with 128 marks are read each second near a limit."""
+
+    class Walked(Track):
+        def about(self, offset: int) -> float:
+            raise AssertionError("what is below the first offset is only needed once it moves")
+
+    before = tracked((10, 1000, 50), (10, 1200, 80))
+    known = Walked(before.last, before.increases, before.marks)
+    after = next_track(known, Sight(20.0, ID, 10, 1300, 90), 25.0)
+    assert () == after.moves
+    assert 0.0 == after.unremoved
