@@ -53,7 +53,7 @@ async def describe_broker_configs(
 def describing(resource_type: int, broker_id: int, names: Sequence[str]) -> Query:
     """The query for configurations of a broker, or for the levels of its loggers."""
     request = DescribeConfigs(resource_type, [str(broker_id)], names)
-    return Query(request, "DescribeConfigs", "DescribeConfigs")
+    return Query(request, "DescribeConfigs")
 
 
 def read_configs(query: Query, response: Response, broker_id: int) -> Configs | Failure:

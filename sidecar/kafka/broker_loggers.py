@@ -74,11 +74,11 @@ async def set_levels(
     def query_of(broker_id: int) -> Query:
         request = SetConfigs(BROKER_LOGGER, str(broker_id), {logger: levels[broker_id]})
         needs = "AlterConfigs" if nodes == "brokers" else "ClusterAction"
-        return Query(request, "IncrementalAlterConfigs", needs)
+        return Query(request, needs)
 
     def read(query: Query, response: Response, broker_id: int) -> str | Failure:
         if len(response.responses or ()) != 1:
-            text = f"broker {broker_id}: {query.name} answered for another resource"
+            text = f"broker {broker_id}: {query.request.NAME} answered for another resource"
             return Failure(FailureKind.PROTOCOL, text)
         error_code, error_message, *_ = response.responses[0]
         if error_code:

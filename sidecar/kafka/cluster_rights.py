@@ -40,7 +40,7 @@ class _DescribeRights(
     values = (True, ENDPOINT_TYPE_BROKERS, False)
 
 
-_QUERY: Final = Query(_DescribeRights(), "DescribeCluster", "Describe")
+_QUERY: Final = Query(_DescribeRights(), "Describe")
 
 
 @dataclass(frozen=True, slots=True)

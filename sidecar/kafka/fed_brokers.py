@@ -87,7 +87,7 @@ async def fed_brokers(
     topics = sorted({topic for topics in by_log_dir.values() for topic in topics})
     if not topics:
         return frozenset()
-    query = Query(MetadataOfTopics(topics), "Metadata", "Describe")
+    query = Query(MetadataOfTopics(topics), "Describe")
     answers = await query_each(admin, [broker_id], lambda _: query, _fed, timeout_s)
     return answers if isinstance(answers, Failure) else answers[broker_id]
 

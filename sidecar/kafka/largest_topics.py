@@ -33,7 +33,7 @@ LARGEST: Final = 10
 T = TypeVar("T")
 
 _THREADS: Final = OwnThreads("topics of volumes")
-_QUERY: Final = Query(DescribeTopicsOfLogDirs(), "DescribeLogDirs", "Describe")
+_QUERY: Final = Query(DescribeTopicsOfLogDirs(), "Describe")
 _NONSENSE: Final = (ValueError, struct.error, LookupError, TypeError)
 
 

@@ -94,7 +94,7 @@ async def placement(
     asked = sorted({*topics, *(topic for topic, _ in known or ())})
     if not asked:
         return Placement(arriving=known)
-    metadata = Query(MetadataOfTopics(asked), "Metadata", "Describe")
+    metadata = Query(MetadataOfTopics(asked), "Describe")
     led = await query_each(admin, [broker_id], lambda _: metadata, _leaders, timeout_s)
     leaders = led if isinstance(led, Failure) else led[broker_id]
     found = Placement() if isinstance(leaders, Failure) else leaders
@@ -117,7 +117,7 @@ _Moves = Sequence[tuple[Partition, Sequence[int], Sequence[int], Sequence[int]]]
 
 
 async def _moves(admin: KafkaAdmin, broker_id: int, timeout_s: float) -> _Moves | Failure:
-    all_moves = Query(AllReassignments(), "ListPartitionReassignments", "Describe")
+    all_moves = Query(AllReassignments(), "Describe")
     answers = await query_each(admin, [broker_id], lambda _: all_moves, _moves_in, timeout_s)
     return answers if isinstance(answers, Failure) else answers[broker_id]
 

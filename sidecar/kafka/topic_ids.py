@@ -48,7 +48,7 @@ async def names_of(
         SettingsError: certificates or credentials can't be read.
     """
     asked = [found for topic_id in ids if (found := _bytes(topic_id)) is not None]
-    query = Query(TopicsById(asked), "Metadata", "Describe")
+    query = Query(TopicsById(asked), "Describe")
     answers = await query_each(admin, [broker_id], lambda _: query, _names, timeout_s)
     return answers if isinstance(answers, Failure) else answers[broker_id]
 

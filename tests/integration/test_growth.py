@@ -106,7 +106,7 @@ class Reassign(AdminRequest, versions=(_Reassign,)):
 
 async def ask(kafka: Cluster, request: AdminRequest) -> None:
     """Sends a request to broker 0, which accepts it for its partition."""
-    query = Query(request, type(request).__name__, "Alter")
+    query = Query(request, "Alter")
 
     def error(_query: Query, response: Response, _broker_id: int) -> int:
         ((_topic, ((_index, code, *_more),), _tags),) = response.results

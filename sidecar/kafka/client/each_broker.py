@@ -35,21 +35,19 @@ _LISTINGS: Mapping[Nodes, AdminRequest] = {
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A request to one broker, and its names for the message of a failure.
+    """A request to one broker, and what it needs, for the message of a failure.
 
     Attributes:
         request: a request that may be repeated.
-        name: Kafka's name of the request.
         needs: the operation on the cluster that it needs, such as "DescribeConfigs".
     """
 
     request: AdminRequest
-    name: str
     needs: str
 
     def refused(self, broker_id: int, code: int, message: str | None) -> Failure:
         """Turns a broker's error into a failure; see ``one_call.refused``."""
-        return refused(f"broker {broker_id}", self.name, code, message, self.needs)
+        return refused(f"broker {broker_id}", self.request.NAME, code, message, self.needs)
 
 
 async def query_each(
