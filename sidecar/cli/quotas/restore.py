@@ -130,7 +130,7 @@ async def _restore_for_good(platform: "KafkaQuotas", watch_s: float) -> None:
     for _ in range(_ROUNDS):
         if found.kept:
             await _restore(platform, found)
-        click.echo(f"Looking for {watch_s:g} s whether a sidecar lowers quotas ...", err=True)
+        click.echo(f"Looking for {watch_s:g} s whether a sidecar lowers quotas ...")
         for _ in range(looks):
             await asyncio.sleep(min(_APART_S, watch_s))
             found = must(await platform.read())
