@@ -7,9 +7,11 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from looptime._internal import plugin as looptime
 
 # How many examples property tests draw: few in every run, many by --hypothesis-profile=thorough
 # (make test-all). A test whose examples are dear takes a part of it: tests/support/examples.py.
@@ -31,6 +33,22 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # looptime asks for the current event loop before each test, and for a sync test that comes first
 # asyncio would make one that nobody closes. Once one was set, even to None, it makes none.
 asyncio.set_event_loop(None)
+
+# looptime looks through all names of pytest-asyncio at each fixture of each test, which takes a
+# quarter of the time of a test that does little. The result depends only on the fixture's module
+# and name.
+_should_patch = looptime._should_patch
+_patched: dict[tuple[str, str], bool] = {}
+
+
+def _remembered(fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> bool:
+    key = fixturedef.func.__module__, fixturedef.argname
+    if key not in _patched:
+        _patched[key] = _should_patch(fixturedef, request)
+    return _patched[key]
+
+
+looptime._should_patch = _remembered
 
 # Who starts the tests in a shell's background hands an ignored SIGINT down to every process that
 # the tests interrupt.
