@@ -1,6 +1,7 @@
 """The committed rules, read."""
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ METRIC = re.compile(r"(?<![:\w])kafka_throttle_[a-z_]+")
 """A sidecar's metric; not a recorded one, which has a colon before."""
 
 
+@cache
 def rules() -> list[dict[str, Any]]:
     """Every rule."""
     groups = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
