@@ -49,13 +49,15 @@ def test_what_only_the_table_knows_stays() -> None:
     ]
 
 
-@pytest.mark.parametrize("request_line", [request for request, _ in OWN_ROUTES])
-async def test_routes_that_are_not_in_the_document_are_there(request_line: str) -> None:
+@pytest.mark.slow
+async def test_routes_that_are_not_in_the_document_are_there() -> None:
     """They answer, and the document does not have them."""
     sidecar = FakeSidecar()
-    method, path = request_line.split()
-    assert ("GET", 200) == (method, (await sidecar.get(path)).status_code)
-    assert path not in sidecar.app.openapi()["paths"]
+    documented = sidecar.app.openapi()["paths"]
+    for request_line, _ in OWN_ROUTES:
+        method, path = request_line.split()
+        assert ("GET", 200) == (method, (await sidecar.get(path)).status_code), path
+        assert path not in documented
 
 
 def test_every_metric_has_a_unit() -> None:
