@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import pytest
 from click.testing import CliRunner
 from prometheus_client import CollectorRegistry
 
@@ -86,6 +87,7 @@ def test_links_lead_somewhere() -> None:
     assert [] == missing
 
 
+@pytest.mark.slow
 def test_every_route_is_documented() -> None:
     """The table of docs/api.md has each method and path of the whole API, and no other."""
     sidecar = FakeSidecar(registry=CollectorRegistry())
@@ -188,6 +190,7 @@ def test_every_command_is_documented() -> None:
         assert [] == missing
 
 
+@pytest.mark.slow
 def test_commands_that_are_shown_exist() -> None:
     """Each command, subcommand and option that a page shows or names is one of the program's."""
     shown = (words for page in PAGES for words in [*(ran for ran, _ in runs(page)), *named(page)])

@@ -13,6 +13,8 @@ from tests.auditor import BrokerSight, Moment, Setup, Trace, VolumeSight, audit
 from tests.auditor.bounds import leaked_bytes, reaction_s, recovery_s
 from tests.auditor.trace import read
 
+pytestmark = pytest.mark.slow
+
 MB = 1_000_000
 SETUP = Setup(
     limit_bytes=100 * MB,
@@ -337,6 +339,7 @@ def test_it_imports_nothing_of_the_sidecar() -> None:
         assert others == [], path.name
 
 
+@pytest.mark.slow
 def test_a_file_is_judged_by_the_command(tmp_path: Path) -> None:
     """It prints what is broken, and ends with 1."""
     made(between(0, 150, 1, factor=1.0)).write(tmp_path / "trace.jsonl")

@@ -15,6 +15,8 @@ from sidecar.errors import ClusterError
 from tests.benchmarks.pages import page, row, run
 from tests.support.java import Bean
 
+pytestmark = pytest.mark.slow
+
 
 def _client(key: str, *, large: bool) -> Client:
     return Client(key, key, "go", key, has_large_requests=large)

@@ -21,6 +21,8 @@ from benchmarks.clients.figures import (
 from benchmarks.clients.run import Run
 from benchmarks.harness.results import Results
 
+pytestmark = pytest.mark.slow
+
 BEGAN, RELEASED, ENDED = 1020.0, 1051.0, 1060.0
 
 

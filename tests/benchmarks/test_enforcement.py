@@ -28,6 +28,8 @@ from kafka_lab.series import Series
 from sidecar.errors import ClusterError
 from tests.benchmarks.pages import counted, figure, page, row, run, texts
 
+pytestmark = pytest.mark.slow
+
 MB = 1_000_000
 CROSSED, FREED = 20.0, 40.0
 

@@ -12,6 +12,8 @@ from kafka_lab.series import Series
 from sidecar.errors import ClusterError
 from tests.benchmarks.pages import counted, figure, page, row, run, texts
 
+pytestmark = pytest.mark.slow
+
 CROSSED, FREED = 100.0, 160.0
 
 

@@ -23,6 +23,8 @@ from kafka_lab.series import Series
 from sidecar.errors import ClusterError
 from tests.benchmarks.pages import page, row, run
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass
 class Run:

@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from benchmarks.harness.machine import Stolen
+
+pytestmark = pytest.mark.slow
 
 
 def test_stolen_time_is_of_all_time_since_then(tmp_path: Path) -> None:

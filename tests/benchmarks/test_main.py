@@ -7,6 +7,8 @@ import pytest
 from benchmarks import __main__ as program
 from benchmarks.rows import Row
 
+pytestmark = pytest.mark.slow
+
 
 def _measured(name: str) -> list[Row]:
     if name == "api":

@@ -10,6 +10,8 @@ from benchmarks.mutations.others import Operation
 from benchmarks.mutations.storm import Load, Request
 from tests.benchmarks.pages import figure, page, row, run, texts
 
+pytestmark = pytest.mark.slow
+
 OVER = "due time of the last"
 
 

@@ -19,6 +19,8 @@ from sidecar.kafka.topic_messages import CreateTopicsRequestV7
 from sidecar.volumes import Failure, FailureKind
 from tests.support.background import Canned, reply, serving
 
+pytestmark = pytest.mark.slow
+
 LOST = Failure(FailureKind.CONNECT, "b1:9092: closed")
 SMALL = Load(seconds=0.5, requests=3, topics=2)
 

@@ -10,6 +10,8 @@ from benchmarks.no_jar import Arm, Rest, Scenario, figures
 from kafka_lab.series import Series
 from tests.benchmarks.pages import counted, figure, page, row, run, texts
 
+pytestmark = pytest.mark.slow
+
 MB = 1_000_000
 ROOM = 3000 * MB
 BEGUN, FREED = 100.0, 220.0

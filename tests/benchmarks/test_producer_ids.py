@@ -22,6 +22,8 @@ from sidecar.producer_ids.quota_file import IdQuotaFile
 from sidecar.quotas.producer_ids.id_quotas import ProducerIdQuota
 from tests.benchmarks.pages import page, row, run, texts
 
+pytestmark = pytest.mark.slow
+
 BEGAN, SETTLED, ENDED = 100.0, 110.0, 128.0
 
 

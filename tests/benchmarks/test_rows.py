@@ -1,6 +1,10 @@
 """The table shows each figure, and marks the targets that were missed."""
 
+import pytest
+
 from benchmarks.rows import Row, as_table, median_row, percentile
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_missed_target_is_marked() -> None:

@@ -9,6 +9,8 @@ from benchmarks.slope import ARMS, LIMIT_BYTES, Run, figures, holds, least_above
 from kafka_lab.series import Series
 from tests.benchmarks.pages import figure, page, row, run, texts
 
+pytestmark = pytest.mark.slow
+
 MB = 1_000_000
 CROSSED = 100.0
 

@@ -73,6 +73,7 @@ async def test_space_is_freed_some_time_after_the_line_was_reached() -> None:
     ] == volume.said
 
 
+@pytest.mark.slow
 @pytest.mark.looptime
 async def test_a_volume_that_frees_nothing_is_left_to_the_next_cleaning() -> None:
     """After half a minute."""

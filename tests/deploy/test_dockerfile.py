@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 DOCKERFILES = ("Dockerfile", "deploy/spark/Dockerfile")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", DOCKERFILES)
 def test_the_linter_finds_nothing(path: str) -> None:
     """It is Hadolint, with the shell's linter in it."""

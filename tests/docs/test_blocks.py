@@ -29,6 +29,7 @@ def test_some_of_each_kind_are_run() -> None:
     assert [] == [where for where in WHERE if not pages_with(where)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", pages_with("alone"))
 def test_blocks_that_need_nothing(page: str, tmp_path: Path) -> None:
     """They end as the page says, and print what it shows."""
@@ -56,6 +57,7 @@ def test_blocks_that_need_spark(page: str, tmp_path: Path) -> None:
     run(page, "spark", tmp_path, {}, {})
 
 
+@pytest.mark.slow
 def test_keys_of_answers_that_are_shown_exist() -> None:
     """Each key of the JSON that a block shows after curl is one of the API's forms."""
     shown = "".join(

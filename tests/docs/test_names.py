@@ -26,6 +26,7 @@ def _under(folder: str) -> Iterator[Path]:
     return (ROOT / folder).rglob("*")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pattern", "expected"),
     [

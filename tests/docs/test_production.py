@@ -108,6 +108,7 @@ def test_log_lines_are_the_programs(caplog: pytest.LogCaptureFixture) -> None:
             assert [] == [each for each in pieces if each not in source], line
 
 
+@pytest.mark.slow
 def test_routes_that_are_named_exist() -> None:
     """Every GET of the page is one of the API's."""
     known = set(map(plain, FakeSidecar(registry=CollectorRegistry()).app.openapi()["paths"]))

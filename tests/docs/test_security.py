@@ -15,6 +15,7 @@ from tests.sidecar.api.build import BEARER, TOKEN, FakeSidecar
 from tests.sidecar.settings.support import GOOD
 from tests.sidecar.throttle.build import reading, whole
 from tests.support.daemon import Daemon, started
+from tests.support.examples import mostly_slow
 
 PAGE = "security"
 LISTENING, _, CHANGES, _, SECRETS = tables(PAGE)
@@ -91,6 +92,7 @@ def changing() -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.slow
 def test_every_request_that_changes_is_reported() -> None:
     """The report says whether it needs the token."""
     reported = {row["request"].strip("`"): row["token"] for row in CHANGES.rows}
@@ -100,7 +102,7 @@ def test_every_request_that_changes_is_reported() -> None:
 GUARDED = [row["request"].strip("`") for row in CHANGES.rows if row["token"] == "yes"]
 
 
-@pytest.mark.parametrize("request_line", GUARDED)
+@pytest.mark.parametrize("request_line", mostly_slow(GUARDED, 3))
 @pytest.mark.parametrize(
     ("token", "headers", "status"),
     [
@@ -129,6 +131,7 @@ async def test_a_change_without_the_token(
         assert answer.status_code not in {401, 403}
 
 
+@pytest.mark.slow
 async def test_no_answer_allows_another_origin() -> None:
     """No answer has a CORS header, also to who asks for one, or the token."""
     sidecar = FakeSidecar(registry=CollectorRegistry())
@@ -154,6 +157,7 @@ def test_the_secrets_are_as_documented() -> None:
     assert instead <= {row.environment for row in describe()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [row["setting"] for row in SECRETS.rows])
 @pytest.mark.parametrize("args", [(), ("--json",)])
 def test_a_secret_is_never_printed(name: str, args: tuple[str, ...]) -> None:

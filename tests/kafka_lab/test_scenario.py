@@ -21,7 +21,7 @@ from sidecar.errors import ClusterError
 from tests.kafka_lab.clusters import FakeCluster
 
 # Nothing here comes from outside the loop, so time may move as soon as nothing is ready.
-pytestmark = pytest.mark.looptime(noop_cycles=1)
+pytestmark = [pytest.mark.slow, pytest.mark.looptime(noop_cycles=1)]
 
 
 async def test_a_step_is_seen_when_its_block_ends() -> None:
@@ -283,6 +283,7 @@ async def test_what_the_tenant_sent_is_reported_beside_what_its_quota_allows(
     assert pytest.approx(step.seconds + 11.0, abs=0.1) == float(reported[2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("always", "unseen"),
     [

@@ -77,6 +77,7 @@ async def test_a_daemon_that_ends_at_its_start_says_why(tmp_path: Path) -> None:
         await start_sidecars(cluster, {"SIDECAR_LOG_LEVEL": "loud"})
 
 
+@pytest.mark.slow
 @pytest.mark.looptime
 async def test_a_daemon_that_never_listens_is_not_waited_for_longer_than_30_s(
     tmp_path: Path,

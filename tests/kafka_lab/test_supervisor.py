@@ -12,6 +12,8 @@ from kafka_lab.supervisor import Supervisor
 from kafka_lab.waiting import deadline, until
 from sidecar.errors import ClusterError
 
+pytestmark = pytest.mark.slow
+
 _PLAIN = Isolation("plain folders", (), has_mounts=False)
 _SLEEP = ["sleep", "1000"]
 

@@ -8,6 +8,7 @@ from kafka_lab.waiting import deadline, until
 from sidecar.errors import ClusterError
 
 
+@pytest.mark.slow
 @pytest.mark.looptime
 async def test_an_expired_deadline_says_what_for() -> None:
     """The error states the awaited event and the time."""

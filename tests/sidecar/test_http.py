@@ -18,6 +18,7 @@ from sidecar.http import (
     request_blocking,
 )
 from tests.sidecar.kafka.servers import lookup_of, server_context
+from tests.support.examples import mostly_slow
 from tests.support.raw_server import raw_server
 
 Edge = Callable[..., Coroutine[None, None, Response]]
@@ -41,7 +42,7 @@ async def cancellable(
         return await request(method, url, **more)  # type: ignore[arg-type]
 
 
-edges = pytest.mark.parametrize("edge", [cancellable, blocking])
+edges = pytest.mark.parametrize("edge", mostly_slow([cancellable, blocking]))
 
 
 class Server:

@@ -35,6 +35,7 @@ def test_a_pair_has_one_order() -> None:
     assert pairs([KILLED, cut]) == pairs(swapped)
 
 
+@pytest.mark.slow
 def test_two_hundred_seeds_have_every_pair() -> None:
     """An hour each, with the spacing of ``make simulate``."""
     seen = {pair for seed in range(1, 201) for pair in pairs(schedule(seed, 3600.0, 30.0, 3))}

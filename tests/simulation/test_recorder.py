@@ -18,6 +18,7 @@ from tests.simulation.loop import VirtualLoop
 from tests.simulation.world import Plan, World
 
 
+@pytest.mark.slow
 def test_a_node_id_that_is_unregistered_at_once_is_recorded() -> None:
     """Sidecars remember what it showed for the validity, though space was freed meanwhile."""
     renumbered = Fault(5.0, 4.5, Kind.BROKER_RENUMBERED, 2, 0.0)

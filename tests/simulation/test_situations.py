@@ -285,6 +285,7 @@ def test_few_seeds_reach_what_is_wanted_and_most_others() -> None:
     assert [4] == chosen(runs, ["d"], 9.0)
 
 
+@pytest.mark.slow
 def test_worlds_that_promise_most_are_run() -> None:
     """Those whose volumes fill soon, with kinds and traits that no other has."""
     plans = [Plan(seed, 600.0, spacing_s=8.0) for seed in range(60)]

@@ -5,9 +5,13 @@ import json
 import re
 from typing import Any
 
+import pytest
+
 from tests.deploy.prometheus.rules import METRIC, alerts, documented, rules
 from tools.dashboard.document import FILE, document
 from tools.dashboard.rows import ROWS
+
+pytestmark = pytest.mark.slow
 
 
 def panels() -> list[dict[str, Any]]:

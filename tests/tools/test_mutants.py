@@ -6,6 +6,8 @@ import pytest
 
 from tools.mutants import Mutant, mutants_below, sample
 
+pytestmark = pytest.mark.slow
+
 SOURCE = '''"""A module."""
 
 __all__ = ["Window", "late"]

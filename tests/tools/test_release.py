@@ -108,6 +108,7 @@ def test_no_link_of_the_readme_is_relative() -> None:
     assert f"{URL}/raw/v{__version__}/docs/demo.svg" in targets
 
 
+@pytest.mark.slow
 def test_the_workflow_is_a_valid_one_without_an_address_of_its_own() -> None:
     """Schema of GitHub's workflows; the only hosts are the registries that it publishes to."""
     workflow = ROOT / ".github/workflows/release.yaml"

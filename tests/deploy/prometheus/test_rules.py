@@ -74,6 +74,7 @@ def test_alerts_fire_when_they_should(case: Path) -> None:
     assert 0 == code, said
 
 
+@pytest.mark.slow
 def test_every_alert_is_seen_to_fire_and_not_to() -> None:
     """The tests in deploy/prometheus/tests have each, by name and severity."""
     fired, silent = set(), set()

@@ -95,6 +95,7 @@ def imported(source: bytes) -> set[str]:
     return {name for name in names if name.partition(".")[0] == "sidecar"}
 
 
+@pytest.mark.slow
 def test_the_archive_has_all_of_the_sidecar_that_the_pipeline_imports(
     packed: tuple[Path, str],
 ) -> None:

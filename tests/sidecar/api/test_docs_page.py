@@ -4,10 +4,13 @@ import base64
 import hashlib
 import re
 
+import pytest
+
 from sidecar.api.docs_page import docs_page, form_of
 from tests.sidecar.api.build import FakeSidecar
 
 
+@pytest.mark.slow
 async def test_the_page_names_every_operation() -> None:
     """Each method and path of the OpenAPI document has its section."""
     sidecar = FakeSidecar()
@@ -19,6 +22,7 @@ async def test_the_page_names_every_operation() -> None:
     assert {"/v1/throttle-factor", "/v1/override", "/readyz"} <= set(document["paths"])
 
 
+@pytest.mark.slow
 async def test_the_page_loads_nothing() -> None:
     """It has no script and no address; its policy refuses both and allows its style by hash."""
     response = await FakeSidecar().get("/docs")

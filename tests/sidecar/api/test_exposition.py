@@ -79,6 +79,7 @@ async def test_a_scrape_is_of_one_moment() -> None:
     assert ours == [line for line in b"".join(written).splitlines() if line.startswith(b"kafka_")]
 
 
+@pytest.mark.slow
 async def test_a_scrape_lets_others_have_their_turn() -> None:
     """While 3,000 volumes are written the loop turns often."""
     sidecar = FakeSidecar()

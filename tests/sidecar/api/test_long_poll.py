@@ -99,6 +99,7 @@ async def test_waiting_is_not_ended_by_news_that_changes_nothing(url: str) -> No
     assert 290_000 == pytest.approx(int(response.headers["throttle-valid-for-ms"]), abs=200)
 
 
+@pytest.mark.slow
 @pytest.mark.looptime
 @pytest.mark.parametrize(
     ("age_s", "asked_s", "expected_s"),

@@ -175,6 +175,7 @@ async def test_a_reader_that_waits_has_its_time(monkeypatch: pytest.MonkeyPatch)
         assert (await all_of(reader)).startswith(b"HTTP/1.1 408 ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("later", [False, True])
 async def test_a_client_that_goes_with_a_request_behind_one_that_waits(later: bool) -> None:
     """Its waiting reader goes too: uvicorn alone would leave it for 300 s.
@@ -338,6 +339,7 @@ async def test_a_body_that_is_too_large(framing: str) -> None:
     assert sidecar.board.snapshot is before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/metrics", "/v1/volumes", "/healthz", "/nothing"])
 async def test_http_1_0_gets_no_chunks(path: str) -> None:
     """An answer in pieces is sent whole, with its length, and the connection is closed."""

@@ -177,6 +177,7 @@ async def test_a_304_says_how_soon_the_first_volume_is_at_its_limit() -> None:
     assert (304, None) == (slower.status_code, slower.headers.get(LIMIT_IN))
 
 
+@pytest.mark.slow
 async def test_a_broker_hears_its_own_leak() -> None:
     """In headers, with a document or without; who does not say which broker it is hears of all."""
     sidecar = FakeSidecar()

@@ -102,6 +102,7 @@ async def test_every_address_of_a_name() -> None:
     await task
 
 
+@pytest.mark.slow
 async def test_headers_of_every_answer() -> None:
     """Nothing shows what serves, nothing is sniffed, also where no route answers."""
     async with serving(FakeSidecar()) as server, httpx.AsyncClient() as client:

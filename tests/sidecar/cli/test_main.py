@@ -15,6 +15,7 @@ import sidecar
 from sidecar.cli import COMMANDS, callback, group, main, quotas
 from sidecar.errors import SettingsError
 from tests.support.command import python
+from tests.support.examples import mostly_slow
 
 
 def fake_command(monkeypatch: pytest.MonkeyPatch, command: object) -> None:
@@ -33,6 +34,7 @@ def raising(error: BaseException) -> click.Command:
     return click.Command("check", callback=callback)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "commands"),
     [
@@ -86,6 +88,7 @@ def test_the_version_is_the_packages() -> None:
     assert expected == CliRunner().invoke(group, ["--version"]).output
 
 
+@pytest.mark.slow
 def test_the_module_is_the_program() -> None:
     """``python -m sidecar`` is the same program by the same name."""
     assert python("-m", "sidecar", "--help").startswith("Usage: throttle-sidecar ")
@@ -226,12 +229,14 @@ def test_an_unknown_shell_is_a_usage_error() -> None:
 
 @pytest.mark.parametrize(
     ("words", "position", "completed"),
-    [
-        ("throttle-sidecar demo --kafka-version 4", "3", ["4.3.1", "4.4.0"]),
-        ("throttle-sidecar se", "1", ["settings"]),
-        ("throttle-sidecar --ver", "1", ["--version"]),
-        ("throttle-sidecar settings --js", "2", ["--json"]),
-    ],
+    mostly_slow(
+        [
+            ("throttle-sidecar demo --kafka-version 4", "3", ["4.3.1", "4.4.0"]),
+            ("throttle-sidecar se", "1", ["settings"]),
+            ("throttle-sidecar --ver", "1", ["--version"]),
+            ("throttle-sidecar settings --js", "2", ["--json"]),
+        ]
+    ),
 )
 def test_commands_and_options_are_completed(
     words: str, position: str, completed: list[str]

@@ -144,6 +144,7 @@ def share(result: Result) -> str:
 TWO_DAYS = range(2 * 86_400, 4 * 86_400)
 
 
+@pytest.mark.slow
 def test_times_without_readings_are_no_freedom(tmp_path: Path) -> None:
     """The share of the same disk is the same when two days are missing, and they are named."""
     for name, without in (("whole", range(0)), ("gap", TWO_DAYS)):
@@ -163,6 +164,7 @@ def test_times_without_readings_are_no_freedom(tmp_path: Path) -> None:
     assert 4 * 86_400.0 == document["seconds_with_readings"]
 
 
+@pytest.mark.slow
 def test_readings_further_apart_than_the_validity_are_refused(tmp_path: Path) -> None:
     """With three ways out, and a share of the known times."""
     write_disk(tmp_path, step_s=3600)
@@ -180,6 +182,7 @@ def test_readings_further_apart_than_the_validity_are_refused(tmp_path: Path) ->
     assert "and 134 other times (--json has all)" in result.stdout
 
 
+@pytest.mark.slow
 def test_a_gap_s_throttle_and_chart_say_so(tmp_path: Path) -> None:
     """One that began before the gap and lasts after it."""
     write_disk(tmp_path, step_s=300, without=range(3 * 3600, 4 * 3600))

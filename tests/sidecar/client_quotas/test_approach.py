@@ -18,6 +18,7 @@ from sidecar.throttle.rules import Rules
 from sidecar.throttle.schedule import Timing, next_poll
 from tests.sidecar.client_quotas.build import FakeKafka, Sidecar
 from tests.sidecar.throttle.build import FakeClock, reading, whole
+from tests.support.examples import mostly_slow
 
 REST = Entity(client_id=DEFAULT)
 LIMIT = 3_000_000_000
@@ -98,7 +99,7 @@ class Filling:
 
 
 @pytest.mark.parametrize("knows_rates", [True, False], ids=["request log", "fill rate"])
-@pytest.mark.parametrize("burst_s", [0, 6])
+@pytest.mark.parametrize("burst_s", mostly_slow([0, 6]))
 async def test_little_lands_past_the_limit(
     monkeypatch: pytest.MonkeyPatch, burst_s: int, *, knows_rates: bool
 ) -> None:

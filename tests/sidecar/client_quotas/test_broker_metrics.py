@@ -279,6 +279,7 @@ def test_each_broker_has_its_best_source() -> None:
     assert (4.0, None) == (alone.later(Entity("a")), alone.later(REST))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2])
 async def test_a_lowered_quota_falls_to_what_samples_show_later(count: int) -> None:
     """They appear after the first quota is set. Two sidecars at once are as one."""

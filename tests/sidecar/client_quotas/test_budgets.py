@@ -104,6 +104,7 @@ FACTORS = st.sampled_from([0.0, 0.3, 1.0])
 TIMES = st.lists(st.tuples(FACTORS, FACTORS, st.sampled_from([2.0, 8.0, 40.0, 200.0])), max_size=9)
 
 
+@pytest.mark.slow
 @given(QUOTAS, TIMES, st.sampled_from([None, 2e6]))
 @example({}, [(1.0, 0.0, 2.0), (0.0, 0.0, 8.0)], None)
 @example({Entity(DEFAULT, "a"): 5e4}, [(0.0, 0.0, 8.0)], None)
@@ -165,6 +166,7 @@ async def test_a_budget_acts_through_the_same_journal() -> None:
     assert before == cluster.quotas
 
 
+@pytest.mark.slow
 async def test_an_owner_whose_users_need_too_many_copies_is_not_slowed(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from sidecar.throttle.quota_steps import LONGEST_PAUSE_S
 from sidecar.throttle.schedule import Timing, next_poll
 from tests.sidecar.client_quotas.build import KEY, FakeKafka, Killed, Sidecar
 from tests.sidecar.throttle.build import FakeClock, reading, whole
+from tests.support.examples import mostly_slow
 
 LIMIT = 3_000_000_000
 TOTAL = 10**13
@@ -164,10 +165,7 @@ class Scene:
         await self.run(RESTORED_S)
 
 
-SLOW = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 30)]
-
-
-@pytest.mark.parametrize("seed", [*range(8), *SLOW])
+@pytest.mark.parametrize("seed", mostly_slow(range(30)))
 async def test_nobody_waits_long_and_in_the_end_every_quota_is_as_it_was(seed: int) -> None:
     """Sidecars are killed, freeze or see nothing, and producers and volumes change."""
     scene = Scene(seed)

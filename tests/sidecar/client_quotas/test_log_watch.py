@@ -140,6 +140,7 @@ def cluster() -> Cluster:
     return Cluster(wrote={1: [("bob", "free")], 2: [("alice", "full"), ("carol", "full")]})
 
 
+@pytest.mark.slow
 async def test_only_writers_fall_and_all_come_back(cluster: Cluster) -> None:
     """Alice's own quota, and a copy for carol, who has none, also with a soft limit's factor."""
     sidecar = Scoping(cluster)
@@ -241,6 +242,7 @@ async def test_peers_are_asked_every_few_seconds_and_only_during_a_throttle(
     assert not sidecar.said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "why", "failure"),
     [
@@ -361,6 +363,7 @@ async def test_an_id_without_a_topic_is_asked_for_again(cluster: Cluster) -> Non
     assert sidecar.said.endswith(": alice.")
 
 
+@pytest.mark.slow
 async def test_the_lower_factor_of_a_budget_and_the_scope_counts(cluster: Cluster) -> None:
     """Of a user with both; a user with a budget alone falls by that."""
     sidecar = Scoping(cluster)
@@ -392,6 +395,7 @@ async def test_no_answer_ends_the_throttle(cluster: Cluster, error: Exception) -
     assert (cluster.kafka.produce(BOB) or 0.0) < 1e7
 
 
+@pytest.mark.slow
 async def test_two_sidecars_that_know_different_things_do_no_harm(cluster: Cluster) -> None:
     """One does not see broker 2, and wants all to fall: those in scope do, and nobody gives up."""
     first, second = Scoping(cluster), Scoping(cluster)

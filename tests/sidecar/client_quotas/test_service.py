@@ -29,6 +29,7 @@ from tests.sidecar.client_quotas.build import (
     SlowKafka,
 )
 from tests.sidecar.throttle.build import FakeClock, reading, remembering, whole
+from tests.support.examples import mostly_slow
 
 ALICE, BOB, SMALL = Entity("alice"), Entity("bob", DEFAULT), Entity(client_id="small")
 REST = Entity(client_id=DEFAULT)
@@ -146,6 +147,7 @@ async def test_with_another_enforcement_only_an_earlier_run_is_cleaned_up(clock:
         assert reads == cluster.reads
 
 
+@pytest.mark.slow
 async def test_with_another_enforcement_nobody_is_told_that_quotas_can_not_be_read(
     clock: FakeClock,
 ) -> None:
@@ -162,6 +164,7 @@ async def test_with_another_enforcement_nobody_is_told_that_quotas_can_not_be_re
         assert BEFORE == cluster.quotas
 
 
+@pytest.mark.slow
 async def test_with_another_enforcement_quotas_are_restored_after_a_long_outage(
     clock: FakeClock,
 ) -> None:
@@ -178,6 +181,7 @@ async def test_with_another_enforcement_quotas_are_restored_after_a_long_outage(
     assert BEFORE == cluster.quotas
 
 
+@pytest.mark.slow
 async def test_with_another_enforcement_one_undoes_little_of_what_another_sidecar_lowers(
     clock: FakeClock,
 ) -> None:
@@ -318,6 +322,7 @@ async def test_a_change_that_comes_after_another_sidecar_restored_brings_its_ori
     assert BEFORE == cluster.quotas
 
 
+@pytest.mark.slow
 async def test_a_sidecar_that_sees_nothing_undoes_little_of_what_another_lowers(
     clock: FakeClock,
 ) -> None:
@@ -364,7 +369,7 @@ async def test_originals_that_were_set_without_an_answer_are_nobody_elses_change
     assert [] == sidecar.throttle.ledger.left
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", mostly_slow(range(30), 3))
 async def test_changes_that_brokers_make_up_to_a_minute_late_leave_no_quota(
     clock: FakeClock, seed: int
 ) -> None:
@@ -490,10 +495,7 @@ async def test_a_failure_to_set_quotas_lasts_until_one_is_set_or_none_is_lowered
     assert "" == throttle.failure
 
 
-SLOW = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 200)]
-
-
-@pytest.mark.parametrize("seed", [*range(8), *SLOW])
+@pytest.mark.parametrize("seed", mostly_slow(range(200), 3))
 async def test_in_the_end_every_quota_is_as_it_was(seed: int) -> None:
     """A simulation: two sidecars are killed at any change, lose state files or the brokers."""
     rnd = random.Random(seed)

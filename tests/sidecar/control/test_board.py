@@ -237,6 +237,7 @@ def test_release_is_the_last_rise_of_the_factor() -> None:
     assert [first, first, second, second, second] == reported
 
 
+@pytest.mark.slow
 def test_changes_are_the_newest_thousand() -> None:
     """The oldest changes make room."""
     board = Board(factors, FakeClock())

@@ -39,6 +39,7 @@ class Rig:
         self.board.observe(whole(now, *readings))
 
 
+@pytest.mark.slow
 async def test_nobody_is_read_while_all_have_room() -> None:
     """Neither before the first throttle nor after a release."""
     rig = Rig()

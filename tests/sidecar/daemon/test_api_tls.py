@@ -199,6 +199,7 @@ async def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         assert f"https://localhost:{port} is alive\n" == result.output
 
 
+@pytest.mark.slow
 async def test_doctor_asks_over_mutual_tls(tmp_path: Path) -> None:
     """With the CA and the certificate, at two addresses, and with no metrics at the API's port."""
     scene = mutual(tmp_path)

@@ -168,6 +168,7 @@ async def test_brokers_that_change_once_neither_password_works(scene: Scene) -> 
     assert await scene.poll() is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("after_s", "waits"), [(0.0, False), (601.0, True)])
 async def test_pauses_grow_again_ten_minutes_after_a_change(
     scene: Scene, after_s: float, waits: bool

@@ -1,5 +1,7 @@
 """Who writes to a topic, by the lines of a request log."""
 
+import pytest
+
 from sidecar.growth.writers import MOST_PAIRS, MOST_USERS, Writers
 from sidecar.requestlog.line import Line
 from tests.sidecar.requestlog.lines import REAL, parsed_line, read
@@ -82,6 +84,7 @@ def test_lines_are_wanted_again() -> None:
     assert {"etl": 60.0} == writers.writers_to("orders", None, 105.0)
 
 
+@pytest.mark.slow
 def test_bounds() -> None:
     """The number of pairs in a minute is, and that of users told for a topic."""
     writers = counting()

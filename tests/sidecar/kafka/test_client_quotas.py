@@ -157,6 +157,7 @@ async def test_an_answer_that_leaves_one_out_is_no_answer() -> None:
     assert "user 'bob'" in failed(answer, FailureKind.PROTOCOL)
 
 
+@pytest.mark.slow
 async def test_thousands_are_set_in_several_requests() -> None:
     """Kafka refuses more than 10,000 records at once. What was set before a failure is told."""
     quotas = FakeQuotas(drops={Entity(f"user-{MOST_AT_ONCE + 5}")})

@@ -51,7 +51,7 @@ from sidecar.kafka.user_messages import (
     DescribeUserScramCredentialsResponseV0,
 )
 from tests.sidecar.kafka.kio_codec import kio_values
-from tests.support.examples import DEAR
+from tests.support.examples import DEAR, mostly_slow
 from tests.support.fake_broker import encode, kio_type
 
 _TOPICS = log_dir_topics(array("partitions", *PARTITION)[1])
@@ -93,7 +93,7 @@ def our_values(value: Any) -> Any:
     return None if value == bytes(16) else value  # a UUID that is none
 
 
-@pytest.mark.parametrize("response", RESPONSES)
+@pytest.mark.parametrize("response", mostly_slow(RESPONSES, 4))
 @DEAR
 @given(data=st.data())
 def test_every_response_is_kafkas_bytes(response: type[Response], data: Any) -> None:
@@ -127,6 +127,7 @@ TOPICS: list[tuple[str | None, list[object] | None, dict[int, bytes]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [4, 5])
 @pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: str(topic)[:20])
 def test_skipped_topics_change_neither_the_other_fields_nor_an_error(

@@ -276,6 +276,7 @@ async def test_topics_that_are_left_out(
     assert why in look.unsuitable["logs"]
 
 
+@pytest.mark.slow
 async def test_the_first_topics_up_to_2500_partitions_are_read(clock: Clock) -> None:
     """Those of the first class come first, then by name; a topic is read whole or not at all.
 

@@ -106,6 +106,7 @@ async def test_what_lies_there_can_not_be_read() -> None:
     assert [] == asked
 
 
+@pytest.mark.slow
 @DEAR
 @given(entity=st.from_type(METADATA.MetadataResponse))
 def test_whatever_a_broker_may_say_is_read(entity: Any) -> None:

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from sidecar.cli import group
 from tests.sidecar.kafka.servers import handshaking, pem, server_context, wanting_client_certificate
 from tests.support.background import bootstrap
+from tests.support.examples import mostly_slow
 from tests.support.fake_broker import FakeCluster
 from tests.support.raw_server import raw_server
 from tests.support.stepped import SteppedSidecar, effect, settings_at
@@ -114,7 +115,7 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("what", MISTAKES)
+@pytest.mark.parametrize("what", mostly_slow(MISTAKES, 2))
 async def test_what_is_wrong_is_said_in_a_line(
     what: str, ca: trustme.CA, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

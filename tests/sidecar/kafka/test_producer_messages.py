@@ -4,6 +4,7 @@ import dataclasses
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kio.index import load_payload_module
@@ -24,6 +25,7 @@ METADATA: Any = load_payload_module(METADATA_KEY, 12, EntityType.response)
 PRODUCERS: Any = load_payload_module(DESCRIBE_PRODUCERS_KEY, 0, EntityType.response)
 
 
+@pytest.mark.slow
 @DEAR
 @given(entity=st.from_type(METADATA.MetadataResponse))
 def test_leaders_are_read_of_whatever_a_broker_may_say(entity: Any) -> None:
@@ -38,6 +40,7 @@ def test_leaders_are_read_of_whatever_a_broker_may_say(entity: Any) -> None:
     ]
 
 
+@pytest.mark.slow
 @DEAR
 @given(entity=st.from_type(PRODUCERS.DescribeProducersResponse))
 def test_producers_are_read_of_whatever_a_broker_may_say(entity: Any) -> None:

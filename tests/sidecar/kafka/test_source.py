@@ -185,6 +185,7 @@ async def test_a_broker_whose_answer_was_lost_is_seen_soon(
         assert 2 == cluster.brokers[1].connected
 
 
+@pytest.mark.slow
 async def test_a_broker_that_is_always_slow_is_seen_in_spite_of_short_deadlines(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,6 +214,7 @@ async def test_a_broker_that_is_always_slow_is_seen_in_spite_of_short_deadlines(
         assert await until_seen(source, 1, clock, timeout_s=0.05) < 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slow", [0, 2])
 @pytest.mark.parametrize("takes_s", [{DESCRIBE_LOG_DIRS: 2.5}, {35: 2.5, DESCRIBE_CLUSTER: 2.5}])
 async def test_a_slow_broker_is_seen_at_short_deadlines_wherever_it_is_listed(
@@ -621,6 +623,7 @@ async def test_a_reload_that_can_not_be_read_changes_nothing(clock: Clock) -> No
         assert cluster.brokers[0].connected == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encrypted", [False, True])
 async def test_a_poll_cancelled_at_any_moment_leaves_nothing(
     clock: Clock, ca: trustme.CA, encrypted: bool
@@ -717,6 +720,7 @@ async def test_a_silent_broker_that_one_list_lacks_is_gone(clock: Clock) -> None
     assert [([0, 1, 2], []), ([0, 1], []), ([0, 1], [])] == polls
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut_off", [(0, 1), (3, 4), (0, 4)])
 async def test_a_zone_with_old_lists_is_not_believed(
     cut_off: tuple[int, int], clock: Clock
@@ -798,6 +802,7 @@ async def test_a_broker_that_moved_is_found_in_spite_of_an_old_list(clock: Clock
     assert None in polls[1:3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("takes_s", "seen_of_12"), [(0.5, 10), (2.5, 3)])
 @pytest.mark.parametrize("brokers", [None, [3]])
 async def test_a_second_list_that_is_slow_is_compared_later(

@@ -266,6 +266,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 PAGE = b'{"next":"a1-1","lost":0,"ids":[{"user":"bob","producer_id":7}]}'
 
 
+@pytest.mark.slow
 @VIRTUAL_TIME
 @pytest.mark.usefixtures("_soon")
 @pytest.mark.parametrize(

@@ -69,6 +69,7 @@ async def test_the_next_one_takes_the_place_of_one_that_dies() -> None:
     assert [order[0]] == acting(world)
 
 
+@pytest.mark.slow
 async def test_alone_it_asks_itself() -> None:
     """After two renewals that did not come; with k of 1 nobody else is there to follow."""
     world = World(3, 1)
@@ -113,6 +114,7 @@ async def test_observers_are_in_different_zones() -> None:
     assert ["a", "b", "c"] == sorted(zones[url] for url in observing(world))
 
 
+@pytest.mark.slow
 async def test_an_observer_that_may_be_back_is_asked_beside_its_replacement() -> None:
     """Nothing passes to it, so each request takes its whole deadline."""
     alone = Alone("http://a", "http://b")
@@ -348,6 +350,7 @@ async def test_a_name_that_leads_to_another_sidecar_again_is_not_this_one() -> N
     task.cancel()
 
 
+@pytest.mark.slow
 async def test_a_name_that_leads_to_several_sidecars_in_turn_makes_none_the_first(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -92,6 +92,7 @@ async def test_a_sidecar_without_a_zone_is_asked_ever_more_rarely() -> None:
         assert ("a", "b") == (zones.known[URLS[0]], zones.known[URLS[1]])
 
 
+@pytest.mark.slow
 @pytest.mark.looptime
 async def test_the_wait_is_bounded_and_begins_anew_after_an_answer() -> None:
     """A sidecar that was down for hours is asked every ten minutes, and soon if it fails again."""

@@ -616,6 +616,7 @@ async def running(one: Scene) -> AsyncIterator[asyncio.Task[None]]:
             each.cancel()
 
 
+@pytest.mark.slow
 @VIRTUAL
 async def test_it_follows_throttles_by_itself() -> None:
     """It is set at once and removed at the end; while nobody is throttled Kafka is not asked."""
@@ -653,6 +654,7 @@ async def test_a_percentage_that_is_put_during_a_user_throttle_is_set_without_an
         assert OURS == one.percentage
 
 
+@pytest.mark.slow
 @VIRTUAL
 async def test_short_throttles_that_follow_each_other_do_not_wear_kafka() -> None:
     """Two a second for twenty seconds cause at most one request a second."""
@@ -668,6 +670,7 @@ async def test_short_throttles_that_follow_each_other_do_not_wear_kafka() -> Non
         assert one.percentage is None
 
 
+@pytest.mark.slow
 @VIRTUAL
 async def test_an_unreachable_cluster_is_asked_every_now_and_then() -> None:
     """It is asked every 30 s for what was left, although decisions change every 2 s.

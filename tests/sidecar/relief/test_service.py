@@ -24,6 +24,7 @@ from tests.sidecar.relief.scripted import (
     run,
     started,
 )
+from tests.support.examples import mostly_slow
 from tests.support.partition_log import MB, Log
 
 HOURS = float(os.environ.get("RELIEF_HOURS", "0.15"))
@@ -52,6 +53,7 @@ def check_journal(world: World, *sidecars: Sidecar) -> None:
         assert begun[key] >= offset
 
 
+@pytest.mark.slow
 async def test_no_volume_reaches_its_limit(tmp_path: Path) -> None:
     """21 MB/s for half an hour; without the sidecar, the fullest volume is there in two minutes."""
     world, sidecar = started(1, tmp_path)
@@ -68,7 +70,7 @@ async def test_no_volume_reaches_its_limit(tmp_path: Path) -> None:
     assert alone.lowest <= LIMIT
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", mostly_slow(SEEDS))
 async def test_no_fault_breaks_a_promise(tmp_path: Path, seed: int) -> None:
     """Kills at every step, lost answers, new leaders, retention, silent brokers, two sidecars.
 
@@ -90,6 +92,7 @@ async def test_no_fault_breaks_a_promise(tmp_path: Path, seed: int) -> None:
     assert world.deletions > 0
 
 
+@pytest.mark.slow
 async def test_a_line_that_the_disk_writes_late_has_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,6 +123,7 @@ def writing() -> list[threading.Thread]:
     return [each for each in threading.enumerate() if each.name == "relief journal"]
 
 
+@pytest.mark.slow
 async def test_a_kill_at_any_moment_leaves_the_journal_true(tmp_path: Path) -> None:
     """Before, in and after each line and request of the first steps."""
     for moment in range(30):
@@ -132,6 +136,7 @@ async def test_a_kill_at_any_moment_leaves_the_journal_true(tmp_path: Path) -> N
         check_journal(world, sidecar)
 
 
+@pytest.mark.slow
 async def test_two_that_act_delete_no_more_than_is_needed(tmp_path: Path) -> None:
     """Each sees what the other has deleted, long before it is free."""
     world, first = started(3, tmp_path / "a")
@@ -211,6 +216,7 @@ async def test_what_was_deleted_counts_until_a_later_reading_shows_it(tmp_path: 
     assert deleted(world) < before + 5 * SEGMENT
 
 
+@pytest.mark.slow
 async def test_what_was_written_to_a_compacted_topic_does_not_count(tmp_path: Path) -> None:
     """Its cleaner removes records in the middle; only what is written later is counted."""
     world, sidecar = started(7, tmp_path)
@@ -231,7 +237,7 @@ async def test_what_was_written_to_a_compacted_topic_does_not_count(tmp_path: Pa
     assert "200.0 MB were not seen being written" in sidecar.relief.planned.why
 
 
-@pytest.mark.parametrize("changed", ["file", "peers", "brokers"])
+@pytest.mark.parametrize("changed", mostly_slow(["file", "peers", "brokers"]))
 async def test_a_change_while_the_journal_is_written_stops_the_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str
 ) -> None:
@@ -279,6 +285,7 @@ async def test_lines_of_a_clock_that_was_ahead_do_not_count(tmp_path: Path) -> N
     assert (frozenset({(1, "/d")}), True) == found
 
 
+@pytest.mark.slow
 async def test_a_topic_that_is_no_longer_declared_is_not_touched(tmp_path: Path) -> None:
     """Nor is any other, until the changed file was read and can be used."""
     world, sidecar = started(1, tmp_path)
@@ -319,6 +326,7 @@ async def test_a_sidecar_that_takes_over_watches_first(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 async def test_what_makes_it_refuse(tmp_path: Path) -> None:
     """A silent broker, unknown groups, a group that does not read, and the journal's cluster."""
     world, sidecar = started(5, tmp_path)
@@ -355,6 +363,7 @@ async def test_another_cluster_is_left_alone(tmp_path: Path) -> None:
     assert sidecar.relief.planned.why.startswith("the journal is of cluster B, and this is A")
 
 
+@pytest.mark.slow
 async def test_it_gives_up_a_volume_that_something_else_fills(tmp_path: Path) -> None:
     """Three reliefs without a gain, then none for an hour; the reason is told."""
     world, sidecar = started(5, tmp_path)

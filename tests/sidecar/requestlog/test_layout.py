@@ -215,6 +215,7 @@ def test_a_long_head_is_not_looked_at() -> None:
     assert RejectedKind.LAYOUT == found.kind
 
 
+@pytest.mark.slow
 def test_forms_are_bounded() -> None:
     """A log whose lines all differ is read, and is not remembered without end."""
     layout = Layout()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kio.index import load_payload_module
@@ -26,6 +27,7 @@ TOPICS = st.lists(
 ) | st.lists(st.tuples(NAMES, st.just([5])), min_size=127, max_size=129)
 
 
+@pytest.mark.slow
 @given(
     version=st.integers(3, NEWEST_PRODUCE),
     client_id=NAMES | st.none(),

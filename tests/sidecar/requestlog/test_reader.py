@@ -200,6 +200,7 @@ async def test_what_is_no_log_is_reported_once(
         assert "can be read again" in caplog.messages[1]
 
 
+@pytest.mark.slow
 async def test_a_long_backlog_does_not_block_the_loop(empty: Path) -> None:
     """Of 10,000 ids at once all are read, and other tasks run meanwhile."""
     async with reading(empty) as (reader, on_allocated):
@@ -245,6 +246,7 @@ async def test_a_log_to_which_nothing_is_written_is_reported_once(
     assert "not at DEBUG" in caplog.text
 
 
+@pytest.mark.slow
 async def test_each_silence_of_a_log_is_reported_once(
     empty: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -278,6 +278,7 @@ class TestAnyDamage:
             assert isinstance(file.load(NOW), Damaged), length
         self.is_safe(file, raw, before)
 
+    @pytest.mark.slow
     @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(where=st.floats(0, 1, exclude_max=True), flip=st.integers(1, 255))
     def test_one_byte_changed_anywhere(
@@ -289,6 +290,7 @@ class TestAnyDamage:
         damaged[int(where * len(raw))] ^= flip
         self.is_safe(file, bytes(damaged), before)
 
+    @pytest.mark.slow
     @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(start=st.floats(0, 1), size=st.integers(1, 600), by=st.sampled_from([b"", b"\0", b"9"]))
     def test_a_stretch_lost_or_overwritten(

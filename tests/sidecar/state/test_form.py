@@ -1,5 +1,6 @@
 """Persisted state comes back as it was, with no wall-clock time ahead of the reader."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -160,6 +161,7 @@ def again(
 
 
 class TestRoundTrip:
+    @pytest.mark.slow
     @given(st.data(), limits, st.none() | limits)
     def test_everything_that_is_persisted_comes_back_as_it_was(
         self, data: st.DataObject, limit: Limit, stop_line: Limit | None

@@ -134,6 +134,7 @@ class TestWhen:
         ends_at = loaded_from(path).memory.user_throttles["bob", "one"].ends_at
         assert 172.9 == pytest.approx(ends_at)
 
+    @pytest.mark.slow
     async def test_moving_bytes_alone_are_written_every_ten_seconds(
         self, path: Path, writes: list[float]
     ) -> None:

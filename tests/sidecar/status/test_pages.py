@@ -373,6 +373,7 @@ async def test_commands_for_strimzi() -> None:
     assert sorted(places) == places
 
 
+@pytest.mark.slow
 async def test_a_thousand_volumes() -> None:
     """The worst are on the page, which stays small; the others are on pages of their own."""
     sidecar = FakeSidecar()

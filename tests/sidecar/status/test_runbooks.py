@@ -14,6 +14,7 @@ from sidecar.volumes import Failure, FailureKind
 from tests.sidecar.api.build import FACTORS, FakeSidecar
 from tests.sidecar.status.outline import outline
 from tests.sidecar.throttle.build import reading, whole, with_rules
+from tests.support.examples import mostly_slow
 
 FILES = {
     file.stem: file.read_text(encoding="utf-8")
@@ -23,10 +24,11 @@ LINK = re.compile(r'href="/runbooks/([^"#]*)(?:#([^"]*))?"')
 FULL = whole(0.0, [reading(1, 0.0, {"/d": 5})])
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", mostly_slow(FILES, 3))
 async def test_each_file_is_a_page(name: str) -> None:
     """It has the file's headings, commands and links, and may end in .md, as alerts may link it."""
-    response = await FakeSidecar().get(f"/runbooks/{name}")
+    sidecar = FakeSidecar()
+    response = await sidecar.get(f"/runbooks/{name}")
     assert (200, "text/html; charset=utf-8") == (
         response.status_code,
         response.headers["content-type"],
@@ -35,9 +37,10 @@ async def test_each_file_is_a_page(name: str) -> None:
     headings = re.findall(r"<h[123] id=.*?>(.*?)</h[123]>", response.text)
     assert re.findall(r"^#+ (.*)$", source, re.MULTILINE) == headings
     assert source.count("```sh") == response.text.count("<pre>")
-    assert response.text == (await FakeSidecar().get(f"/runbooks/{name}.md")).text
+    assert response.text == (await sidecar.get(f"/runbooks/{name}.md")).text
 
 
+@pytest.mark.slow
 async def test_links_between_runbooks_lead_somewhere() -> None:
     """They lead to pages and headings that are served; other documents are named by their path."""
     sidecar = FakeSidecar()
@@ -187,6 +190,7 @@ async def test_a_fenced_broker_where_callbacks_are(
     assert "KAFKA-20746" in runbooks.names()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("version", "named"),
     [

@@ -24,6 +24,7 @@ def full() -> FakeSidecar:
     return sidecar
 
 
+@pytest.mark.slow
 async def test_the_page() -> None:
     """Its head has what would be, what is missing, and where to look."""
     page = await outline(full())

@@ -17,6 +17,7 @@ from sidecar.throttle.fill import (
     seconds_to,
 )
 from tests.sidecar.throttle.build import LONG_MAX
+from tests.support.examples import mostly_slow
 
 LONGEST_TRAIL = 45
 
@@ -97,6 +98,7 @@ def test_reading_that_is_not_later_replaces_nothing(at: float) -> None:
     assert fill == next_fill(fill, at, 5000)
 
 
+@pytest.mark.slow
 def test_hundred_ms_readings_make_a_short_trail() -> None:
     """Polls every 100 ms for half an hour leave few marks, and those of the longest window."""
     fill = first_fill(0.0, 0)
@@ -117,7 +119,7 @@ def test_marks_are_retained_no_longer_than_needed() -> None:
     assert 100.0 == fill.bytes_per_second
 
 
-@pytest.mark.parametrize("poll_s", [0.1, 1.0, 2.5])
+@pytest.mark.parametrize("poll_s", mostly_slow([2.5, 1.0, 0.1], 2))
 @pytest.mark.parametrize("window_s", [10, 37, 120, 600])
 def test_a_rate_is_over_the_time_that_was_asked_for(window_s: int, poll_s: float) -> None:
     """When filling stops, the rate shows it for a window and at most a third of one more."""

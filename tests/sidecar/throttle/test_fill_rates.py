@@ -33,6 +33,7 @@ def test_a_wait_of_all_clients_is_no_low_fill_rate() -> None:
     assert 0.0 == rates.of((1, "/d"))
 
 
+@pytest.mark.slow
 def test_a_copied_file_counts_less_over_a_minute() -> None:
     """1,000 bytes/s for 10 s, after a minute and before one in which nothing is written."""
     remember, rates, observed = remembering(DECIDER), FillRates(), []

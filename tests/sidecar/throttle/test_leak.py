@@ -17,6 +17,7 @@ from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Memory
 from sidecar.throttle.rules import Rules
 from tests.sidecar.throttle.build import reading, remembering, whole
+from tests.support.examples import mostly_slow
 
 HORIZON_S = 600.0
 RULES = LeakRules()
@@ -97,12 +98,14 @@ class Scene:
 
 @pytest.mark.parametrize(
     ("connections", "request_bytes", "room"),
-    [
-        (3, 10**6, 60 * 10**6),
-        (10, 10**6, 200 * 10**6),
-        (30, 300_000, 200 * 10**6),
-        (100, 10**6, 2 * 10**9),
-    ],
+    mostly_slow(
+        [
+            (3, 10**6, 60 * 10**6),
+            (10, 10**6, 200 * 10**6),
+            (30, 300_000, 200 * 10**6),
+            (100, 10**6, 2 * 10**9),
+        ]
+    ),
 )
 def test_half_an_hour_later_the_volume_is_not_full(
     connections: int, request_bytes: int, room: int
@@ -119,6 +122,7 @@ def test_half_an_hour_later_the_volume_is_not_full(
     assert scene.room > 0
 
 
+@pytest.mark.slow
 def test_what_still_passes_is_a_request_of_each_in_the_longest_pause() -> None:
     """The documented floor: 100 connections, requests of 1 MB, pauses of 300 s: 333 kB/s."""
     scene = Scene(100, 10**6, 50 * 10**6)
@@ -138,6 +142,7 @@ def test_when_there_is_room_again_pauses_are_short_again() -> None:
     assert {} == scene.leaks.shares
 
 
+@pytest.mark.slow
 def test_the_share_does_not_swing_with_single_requests() -> None:
     """It is judged by a rate that began when all had paused by it, and not before."""
     scene = Scene(3, 10**6, 60 * 10**6)

@@ -18,6 +18,7 @@ from sidecar.throttle.schedule import (
     next_poll,
 )
 from tests.sidecar.throttle.build import TIMED_OUT, partial, reading, whole
+from tests.support.examples import mostly_slow
 
 LIMIT_BYTES = 1000
 TOTAL = 10**6
@@ -114,7 +115,7 @@ def test_without_observers_a_throttle_adds_no_requests(brokers: int) -> None:
     assert requests_per_s(brokers, None) <= max(3.0, brokers / 60.0 + 0.1)
 
 
-@pytest.mark.parametrize("lost_s", [1.0, 4.0])
+@pytest.mark.parametrize("lost_s", mostly_slow([4.0, 1.0]))
 @pytest.mark.parametrize("is_whole", [False, True])
 def test_a_missed_deadline_near_the_limit_costs_two_seconds(lost_s: float, is_whole: bool) -> None:
     """Of 1,000 brokers, the near one is asked alone again; also after a list that did not come."""

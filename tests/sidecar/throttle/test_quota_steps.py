@@ -217,6 +217,7 @@ REQUESTS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(REQUESTS, st.one_of(st.just([0.0] * 60), st.lists(FACTORS, max_size=60)))
 @example([(1.0, 200, 0)] * 40, [0.0] * 60)
@@ -268,6 +269,7 @@ class MeasuredBroker(SimulatedBroker):
         super()._step()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [1.0, 6.0])
 @pytest.mark.parametrize("more_at_s", [5.1, *(14.1 + each / 2 for each in range(9)), 21.1, 40.1])
 def test_a_rate_that_is_known_later_makes_nobody_wait_for_longer(

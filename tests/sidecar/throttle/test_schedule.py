@@ -273,6 +273,7 @@ def test_after_a_failed_whole_poll_what_is_near_is_asked_alone() -> None:
     assert NextPoll(8.0, frozenset({7})) == next_at_10_s(replace(memory, failed_polls=4), MINUTE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("own_broker", "left_s", "expected"),
     [
@@ -467,6 +468,7 @@ class Simulation:
         return LIMIT_BYTES + math.ceil(left * self.rates[broker_id])
 
 
+@pytest.mark.slow
 @given(
     st.floats(0.01, 2_000.0),
     st.integers(10_000, 10**10),

@@ -210,6 +210,7 @@ async def test_alertmanager_hears_of_an_alert_while_it_lasts() -> None:
         assert world.got[-1][1][0]["endsAt"] < world.got[-2][1][0]["endsAt"]
 
 
+@pytest.mark.slow
 @pytest.mark.looptime
 @pytest.mark.parametrize(("interval_s", "outage_s"), [(INTERVAL_S, 180.0), (3600.0, 0.0)])
 async def test_an_alert_does_not_end_while_it_lasts(interval_s: float, outage_s: float) -> None:
@@ -247,6 +248,7 @@ async def test_the_attempts_of_each_state_count_for_themselves() -> None:
         assert [THROTTLED] == [text for _, text in world.texts]
 
 
+@pytest.mark.slow
 @pytest.mark.looptime
 async def test_a_receiver_that_is_down_for_days_while_the_state_changes() -> None:
     """The pause stays five minutes."""

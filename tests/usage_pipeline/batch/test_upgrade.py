@@ -76,6 +76,7 @@ def command(*words: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
+@pytest.mark.slow
 def test_readers_need_no_upgrade(out: Path) -> None:
     """The report and other engines read each table; columns that were added since are null."""
     assert 0 == command("report", "--out", str(out))[0]
@@ -97,6 +98,7 @@ def test_runs_name_the_upgrade(out: Path) -> None:
     assert (2, True) == (code, f"`throttle-sidecar pipeline upgrade --out {out}`" in text)
 
 
+@pytest.mark.slow
 def test_an_upgrade_rewrites_without_logs(out: Path) -> None:
     """It has the same rows afterwards, and nothing to do the second time."""
     before = pinned(Folder.parse(str(out)))
@@ -113,6 +115,7 @@ def test_an_upgrade_rewrites_without_logs(out: Path) -> None:
     assert (0, now) == command("upgrade", "--out", str(out))
 
 
+@pytest.mark.slow
 def test_an_upgrade_that_is_killed_is_done_again(
     out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,6 +139,7 @@ def test_an_upgrade_that_is_killed_is_done_again(
     assert 328 == lines_of(out, SILVER_CHANGE).total()
 
 
+@pytest.mark.slow
 def test_an_upgrade_completes_a_run_of_the_version_before(out: Path) -> None:
     """That run was killed before it committed silver_change and wrote its manifest."""
     shutil.rmtree(out / "silver_change" / "_delta_log")

@@ -65,6 +65,7 @@ def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
     assert not out.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -56,6 +56,7 @@ def test_a_batch_is_reported_in_a_line(capsys: pytest.CaptureFixture[str]) -> No
     assert 3_501 == reporter.read
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "said"),
     [

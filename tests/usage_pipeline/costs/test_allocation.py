@@ -39,6 +39,7 @@ def test_the_largest_remainders_get_the_cents() -> None:
     assert ["0.00", "0.01"] == [str(part) for part in parts]
 
 
+@pytest.mark.slow
 @given(bill=MONEY, weights=st.lists(st.fractions(0, 10**9), min_size=1).filter(any))
 def test_parts_add_up_and_are_within_a_cent(bill: Decimal, weights: list[Fraction]) -> None:
     """No part differs from its exact share by a cent or more."""
@@ -48,6 +49,7 @@ def test_parts_add_up_and_are_within_a_cent(bill: Decimal, weights: list[Fractio
         assert abs(Fraction(part) - Fraction(bill) * weight / sum(weights)) < Fraction(1, 100)
 
 
+@pytest.mark.slow
 @given(bill=MONEY, usages=USAGES, prices=PRICES, month=st.integers(1, 12))
 def test_the_rows_of_a_month_add_up_to_its_bill(
     bill: Decimal, usages: list[Usage], prices: dict[Kind, Decimal], month: int

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.examples import mostly_slow
 from tests.usage_pipeline.saws import GB, every_5_minutes, saw
 from usage_pipeline.forecast.growth import Floats
 from usage_pipeline.forecast.volume_forecast import (
@@ -90,7 +91,7 @@ def daily(tooth: float = 60.0, period_h: float = 24.0) -> Floats:
     return 100 + tooth * (MONTH % period_h) / period_h
 
 
-@pytest.mark.parametrize("rising_h", [1, 3, 6, 10, 14, 18, 24, 30])
+@pytest.mark.parametrize("rising_h", mostly_slow([6, 1, 3, 10, 14, 18, 24, 30]))
 @pytest.mark.parametrize("noise_gb", [0.0, 0.1])
 def test_a_disk_that_began_to_fill_is_seen_within_an_hour(rising_h: int, noise_gb: float) -> None:
     """It grew by 0.2 GB an hour for weeks, and then by 30: 50 GB last 1.7 h."""
@@ -102,7 +103,7 @@ def test_a_disk_that_began_to_fill_is_seen_within_an_hour(rising_h: int, noise_g
 
 
 @pytest.mark.parametrize("size", [300, 500])
-@pytest.mark.parametrize("ago_h", [0.2, 0.5, 2, 8])
+@pytest.mark.parametrize("ago_h", mostly_slow([2, 0.2, 0.5, 8]))
 def test_partitions_that_were_moved_in_count_at_once(size: int, ago_h: float) -> None:
     """20 GB are left, at 0.2 GB an hour: the jump is of the level, not of the growth."""
     used = 150 + 0.2 * (MONTH + 672) + size * (ago_h >= -MONTH)
@@ -143,6 +144,7 @@ def test_partitions_that_were_moved_in_raise_the_teeth(ago_h: float) -> None:
     assert None is found.hours_to_limit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", [65, 75, 120])
 def test_an_ordinary_saw_is_not_called_filling(room: float) -> None:
     """Traffic differs by hour and by day, and retention deletes at night: it fills on no day."""

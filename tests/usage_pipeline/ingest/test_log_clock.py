@@ -22,6 +22,7 @@ def test_the_modules_example() -> None:
     assert [0, 0] == ahead_ms(seconds, ZoneInfo("UTC")).tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("zone", "day"),
     [

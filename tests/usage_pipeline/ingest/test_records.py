@@ -35,6 +35,7 @@ def test_a_block_says_what_its_lines_say(block: bytes, zone: ZoneInfo) -> None:
     assert_says_what_its_lines_say(block, zone)
 
 
+@pytest.mark.slow
 @given(
     lines=st.lists(
         lines_as_written(), min_size=1, max_size=4, unique_by=lambda line: line.partition(b"{")[2]
@@ -172,6 +173,7 @@ def test_what_is_missing() -> None:
         assert_says_what_its_lines_say(text, BERLIN)
 
 
+@pytest.mark.slow
 def test_clients_of_names_of_the_same_length() -> None:
     """They are distinct, however many there are."""
     lines = [line(3, client_id=f"client-{number % 700:05}") for number in range(1_500)]

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.sidecar.requestlog.lines import line
+from tests.support.examples import mostly_slow
 from tests.usage_pipeline.small_logs import metadata
 from usage_pipeline.ingest.log_clock import Doubled
 from usage_pipeline.ingest.log_parts import parse_part, parts_of
@@ -53,6 +54,7 @@ def read(
     return found
 
 
+@pytest.mark.slow
 @given(
     zone=st.sampled_from(sorted(PUT_BACK)),
     start_s=st.integers(-9000, 5400),
@@ -91,8 +93,9 @@ def _syslog(line: bytes, time: datetime) -> bytes:
     return f"<14>1 {time:%Y-%m-%dT%H:%M:%S.%f}Z kafka-1 kafka 8 - - ".encode() + line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrap", [_cri, _docker, _syslog])
-@pytest.mark.parametrize("name", ["kafka-1.log", "kafka-1.log.gz"])
+@pytest.mark.parametrize("name", mostly_slow(["kafka-1.log", "kafka-1.log.gz"]))
 def test_collected_logs_are_judged_by_their_inner_times(
     tmp_path: Path, wrap: Callable[[bytes, datetime], bytes], name: str
 ) -> None:
@@ -162,6 +165,7 @@ def test_within_the_hour_the_last_change_says_it(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["kafka-1.log", "kafka-1.log.gz"])
 @pytest.mark.parametrize(("before", "after"), [(900, 1), (1, 900)])
 def test_a_step_at_an_end_of_many_lines(tmp_path: Path, name: str, before: int, after: int) -> None:

@@ -3,6 +3,7 @@
 import math
 from typing import Final
 
+import pytest
 from hypothesis import example, given
 
 from sidecar.quotas.entities import QuotaKey
@@ -24,6 +25,7 @@ DRAINED: Final = [Event(0, 1100.0, True, True, 100.0), Event(0, 5.0, True, True,
 """A bucket that has just no tokens is not used up yet."""
 
 
+@pytest.mark.slow
 @given(events=histories(), window=windows, cut=CUTS)
 @example(DRAINED, QuotaWindow(), 1)
 def test_waits_and_refusals_are_the_daemons(

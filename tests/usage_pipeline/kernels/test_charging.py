@@ -29,6 +29,7 @@ def charges(found: Charged) -> list[tuple[int, int, int, bool]]:
 
 
 # A request that is written twice is read once (tests/sidecar/requestlog/test_layout.py).
+@pytest.mark.slow
 @given(
     lines=st.lists(
         made_lines() | lines_as_written(),

@@ -136,6 +136,7 @@ def test_steps_begin_where_those_of_the_clock_do() -> None:
     assert ([10, 20], [0.097329, 0.4]) == (step.tolist(), amount.tolist())
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.tuples(st.sampled_from("abc"), *(st.integers(0, most) for most in (2, 30, 9, 3))),

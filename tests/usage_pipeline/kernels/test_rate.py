@@ -41,6 +41,7 @@ def expected(predictions: list[Prediction]) -> list[tuple[float | None, int]]:
     return [(each.rate, each.throttle_ms) for each in predictions]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [QuotaKey.PRODUCE, QuotaKey.REQUEST])
 @given(events=histories(), window=windows, cut=CUTS)
 @example(BACK_68_YEARS, QuotaWindow(), 1)

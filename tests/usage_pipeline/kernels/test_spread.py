@@ -1,5 +1,6 @@
 """The compiled spread rate equals the daemon's."""
 
+import pytest
 from hypothesis import given
 
 from sidecar.quotas.entities import QuotaKey
@@ -19,6 +20,7 @@ from usage_pipeline.kernels.spread import no_bursts, spread_waits
 from usage_pipeline.kernels.values import ChargeResults, Span
 
 
+@pytest.mark.slow
 @given(events=histories(), window=windows, cut=CUTS)
 def test_waits_and_refusals_are_the_daemons(
     events: list[Event], window: QuotaWindow, cut: int

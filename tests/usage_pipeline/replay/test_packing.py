@@ -86,6 +86,7 @@ def _records(batch: pa.RecordBatch) -> bytes:
     return records
 
 
+@pytest.mark.slow
 def test_a_million_clients_are_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those who are forgotten are found again, between two rows and never within one."""
     monkeypatch.setattr(remembered, "_MOST_CLIENTS", 3)

@@ -46,6 +46,7 @@ def test_network_threads_time_counts_for_the_next_check() -> None:
     assert 1000 == quota.record(percent(0), 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("connections", "request_ms"), [(5, 100), (2, 30), (40, 7)])
 def test_the_bound_of_the_kip_is_met_and_reached(connections: int, request_ms: int) -> None:
     """Connections that send whenever they may use C x R of a window, and not more.

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.support.examples import mostly_slow
 from usage_pipeline.kernels import charge
 from usage_pipeline.kernels.charge import CHARGE, Records
 from usage_pipeline.kernels.places import BROKER_BITS, LINE_BITS
@@ -183,7 +184,7 @@ def made_up(chance: random.Random, rows: int, each: int) -> list[pa.RecordBatch]
     return batches
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", mostly_slow(range(5)))
 def test_a_group_that_comes_in_parts_is_replayed_as_at_once(seed: int) -> None:
     """Every kind, with quotas that change between parts and scenarios that begin to matter."""
     batches = made_up(random.Random(seed), 12, 100)
@@ -194,7 +195,8 @@ def test_a_group_that_comes_in_parts_is_replayed_as_at_once(seed: int) -> None:
         assert at_once == swept(Sweep(WINDOWS, TRIED, most_retained=most), *batches)
 
 
-@pytest.mark.parametrize("copies", [1, 3, 20])
+@pytest.mark.slow
+@pytest.mark.parametrize("copies", mostly_slow([3, 1, 20]))
 def test_a_large_group_is_replayed_in_its_own_shards_as_with_others(copies: int) -> None:
     """Groups of each kind; a row is as in one shard, to the last bit, and is there once."""
     batches = made_up(random.Random(7), 12, 100)

@@ -141,6 +141,7 @@ def test_of_very_many_tenants_the_rest_are_one(
     assert "2 others" in page
 
 
+@pytest.mark.slow
 def test_the_page_says_how_many_tenants_have_no_name(tmp_path: Path) -> None:
     """600 of 700 tenants have a name and a row: 500 that use most, and 100 that wait most."""
     tenants = [("produce", f"p{at}", at) for at in range(700)] + [("fetch", "f", 1)]

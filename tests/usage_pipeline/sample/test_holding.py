@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from sidecar.quotas.entities import Entity, QuotaKey
 from sidecar.quotas.rate import QuotaWindow
 from sidecar.requestlog.line import Line, parse
@@ -20,6 +22,7 @@ QUOTA_OF_USER = {
 }
 
 
+@pytest.mark.slow
 def test_throttle_times_are_found_again(tmp_path: Path) -> None:
     """Each broker's requests of three tenants have bytes, request time and mutations."""
     written = write_sample(tmp_path, SAMPLE)

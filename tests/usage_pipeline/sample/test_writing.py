@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from sidecar.requestlog.line import Line, parse
 from sidecar.requestlog.rejected import Rejected
 from usage_pipeline.kernels.line_detail import detail
@@ -12,6 +14,7 @@ def logs_of(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.log*")}
 
 
+@pytest.mark.slow
 def test_every_line_is_read(tmp_path: Path) -> None:
     """The daemon's parser rejects no line and no detail."""
     written = write_sample(tmp_path, Sample(1_000_000))
@@ -24,6 +27,7 @@ def test_every_line_is_read(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_size_is_met(tmp_path: Path) -> None:
     """The size is within 2 %, whatever the lines' length."""
     written = write_sample(tmp_path, Sample(3_000_000, seed=3, brokers=4, hours=0.5))
@@ -31,6 +35,7 @@ def test_the_size_is_met(tmp_path: Path) -> None:
     assert abs(written.bytes - 3_000_000) <= 60_000
 
 
+@pytest.mark.slow
 def test_many_clients_send_lines_of_their_own(tmp_path: Path) -> None:
     """There are as many as requested, 60 for each user, and other clients send the same lines."""
     write_sample(tmp_path, Sample(3_000_000, clients=120))
@@ -42,6 +47,7 @@ def test_many_clients_send_lines_of_their_own(tmp_path: Path) -> None:
     assert {"alice", "bob", "grace"} < {one.user for one in read}
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     """Another seed gives others."""
     for folder, seed in (("a", 1), ("b", 1), ("c", 2)):

@@ -114,6 +114,7 @@ def test_messages_are_rows_of_their_brokers(spark: SparkSession) -> None:
         topic_messages(spark, TopicOptions("b1:9092", "request-log"))
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(1, 30)), max_size=8), st.integers(1, 40))
 @example([(0, 20), (1, 5), (10, 15)], 60)
 def test_a_shipper_that_goes_back_loses_no_line(steps: list[tuple[int, int]], most: int) -> None:

@@ -228,6 +228,7 @@ def test_each_line_is_taken_once(shipping: tuple[list[Line], list[list[Line]]]) 
     assert Counter(lines) == Counter(line for batch in taken(*batches) for line in batch)
 
 
+@pytest.mark.slow
 @given(st.permutations(range(30)), st.integers(0, 30))
 def test_lines_in_any_order_are_taken_once(order: list[int], cut: int) -> None:
     """A shipper whose requests overtake each other loses no line."""

@@ -129,6 +129,7 @@ def test_days_are_replaced_whole_and_others_are_kept(tmp_path: Path) -> None:
     assert [] == after.files(GOLD_DISK_FORECAST)
 
 
+@pytest.mark.slow
 def test_a_run_killed_at_any_step_leaves_all_or_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -177,6 +177,7 @@ class TestBesideToday:
         assert [(10.0, 128.0)] == [(c["before"], c["after"]) for c in document["changes"]]
         assert document["capacity"] is None
 
+    @pytest.mark.slow
     def test_without_scram_and_acls_nobody_is_unknown(
         self, run: Run, quotas: FakeQuotas, tmp_path: Path
     ) -> None:

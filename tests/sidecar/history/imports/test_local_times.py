@@ -10,6 +10,7 @@ import pytest
 
 from sidecar.history.imports.local_times import epoch_seconds, read_time
 from sidecar.history.imports.points import DataError
+from tests.support.examples import mostly_slow
 
 BERLIN = ZoneInfo("Europe/Berlin")
 BEGIN = datetime(2025, 10, 25, 21, 30, tzinfo=UTC)
@@ -25,7 +26,7 @@ def texts_of(times: Iterable[datetime], zone: ZoneInfo = BERLIN) -> list[str]:
     return [f"{time.astimezone(zone):%Y-%m-%d %H:%M:%S}" for time in times]
 
 
-@pytest.mark.parametrize("step", [1, 61, 300, 1800, 3600, 3601])
+@pytest.mark.parametrize("step", mostly_slow([61, 300, 1800, 3600, 3601, 1], 5))
 @pytest.mark.parametrize("begin_s", [0, 7200, 9000], ids=["before", "02:00", "02:30"])
 @pytest.mark.parametrize("order", [1, -1], ids=["oldest first", "newest first"])
 def test_the_row_that_runs_against_the_order_begins_the_other_hour(

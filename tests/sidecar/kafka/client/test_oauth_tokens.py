@@ -218,6 +218,7 @@ async def test_a_failure_stands_for_a_second(clock: Clock) -> None:
         assert await tokens.token() == "abc"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "says"),
     [

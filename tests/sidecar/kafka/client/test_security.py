@@ -185,6 +185,7 @@ def refused(clock: Clock, **settings: Any) -> str:
     return str(refusal.value)
 
 
+@pytest.mark.slow
 async def test_material_that_can_not_be_read(clock: Clock, ca: trustme.CA, tmp_path: Path) -> None:
     """Each refusal names the file and the reason in one line, and has no secret."""
     pems = client_pems(ca)

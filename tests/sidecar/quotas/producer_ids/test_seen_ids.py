@@ -98,6 +98,7 @@ def test_never_forgotten_too_soon_nor_remembered_too_long(steps: list[tuple[int,
             new_at[producer_id] = now_ms
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("expected", "ids"),
     [(20_000, 20_000), (1000, 20_000), (100, 2000)],
