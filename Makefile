@@ -51,6 +51,8 @@ OTHERS := (browser or helm or package or (broker and spark)) and not demo
 # Unit tests need nothing of the integration tests, each of which has a mark. The slow ones come first
 # (tests/conftest.py), and a process that has none left takes some of another's.
 ALONE := $(BIN)/pytest -n auto --dist worksteal --ignore=tests/integration
+# A file whose tests all have one of these marks is not even imported: imports take seconds.
+WITHOUT = $$(grep -lrE --include='test_*.py' '^pytestmark = .?pytest.mark.($(1))\>' tests | sed 's/^/--ignore=/')
 # Two processes, each with three nodes at once, or four at most; a file's tests share their cluster.
 TOGETHER := -n 2 --dist loadfile --no-loadscope-reorder
 
@@ -87,10 +89,11 @@ lint: $(INSTALLED)
 
 unit: $(INSTALLED)
 	tools/prerequisites curl promtool
-	$(ALONE) -m '$(UNIT) and not (slow or rare)' --ignore=tests/sidecar/api/test_openapi.py
+	$(ALONE) -m '$(UNIT) and not (slow or rare)' $(call WITHOUT,helm|rare|slow|spark) \
+	    --ignore=tests/sidecar/api/test_openapi.py -p no:schemathesis
 
 unit-all: $(INSTALLED)
-	nice $(ALONE) -m '$(UNIT) and not rare'
+	nice $(ALONE) -m '$(UNIT) and not rare' $(call WITHOUT,helm|rare|spark)
 
 brokers: $(INSTALLED) $(JAR)
 	$(BIN)/pytest -m '$(ON_BROKERS) and not (versions or slow)' $(TOGETHER) tests/integration
