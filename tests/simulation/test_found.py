@@ -80,7 +80,7 @@ def test_a_reading_outlives_what_an_operator_forgets(monkeypatch: pytest.MonkeyP
 UNLIKE = Plan(34, 195.0, faults=[Fault(152.7, 30.0, Kind.CUT_FROM_CALLBACK, n) for n in range(3)])
 
 
-@pytest.mark.slow
+@pytest.mark.rare
 def test_a_volume_that_is_fuller_than_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nobody hears of it the last forecast saves three quarters at least."""
     landed = _landed_by_fault(UNLIKE)
@@ -115,7 +115,7 @@ FOUND_IN_ANY_WORLD = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.rare
 @pytest.mark.parametrize("found", FOUND_IN_ANY_WORLD)
 def test_what_was_found_in_any_world(found: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No claim is broken, with what the world of the seed has."""

@@ -45,7 +45,7 @@ def test_what_must_hold_holds() -> None:
     simulate("--seeds", "1,68204937", "--hours", "0.1", "--spacing", "30", "--jobs", "1")
 
 
-@pytest.mark.slow
+@pytest.mark.rare
 def test_sidecars_make_room() -> None:
     """And no claim about a deletion breaks."""
     found = simulate("--seeds", "1", "--hours", "0.05", "--relief", "--jobs", "1")

@@ -176,7 +176,7 @@ def test_an_output_that_nobody_reads_is_no_verdict(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [(), ("--json",)])
+@pytest.mark.parametrize("options", [(), pytest.param(("--json",), marks=pytest.mark.rare)])
 @pytest.mark.parametrize(
     ("is_pipe", "message"),
     [(False, "The output can't be written: No space left on device\n"), (True, "")],

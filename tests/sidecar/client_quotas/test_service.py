@@ -495,7 +495,7 @@ async def test_a_failure_to_set_quotas_lasts_until_one_is_set_or_none_is_lowered
     assert "" == throttle.failure
 
 
-@pytest.mark.parametrize("seed", mostly_slow(range(200), 3))
+@pytest.mark.parametrize("seed", mostly_slow(range(200), 3, 37))
 async def test_in_the_end_every_quota_is_as_it_was(seed: int) -> None:
     """A simulation: two sidecars are killed at any change, lose state files or the brokers."""
     rnd = random.Random(seed)

@@ -28,6 +28,7 @@ from sidecar.quotas.entities import Entity
 from tests.sidecar.requestlog.lines import BY_HAND
 from tests.support.background import bootstrap
 from tests.support.daemon import Daemon, started
+from tests.support.examples import mostly_rare
 from tests.support.fake_broker import FakeCluster, FakeLogDir
 from tests.support.fake_producers import FakeProducers
 from tests.support.fake_quotas import FakeQuotas
@@ -528,7 +529,7 @@ class TestSecrets:
 
     @pytest.mark.parametrize(
         ("form", "password_at_the_brokers"),
-        [("text", PASSWORD), ("json", PASSWORD), ("text", "another")],
+        mostly_rare([("text", PASSWORD), ("text", "another"), ("json", PASSWORD)], 2),
     )
     @pytest.mark.usefixtures("token_file")
     async def test_neither_password_nor_token_is_reported(
@@ -692,6 +693,7 @@ class TestProducerIds:
         assert {"bob"} == set(state["retained"]["producer_ids"]["enforced_request_percentages"])
         assert {"bob"} == {each["user"] for each in state["user_throttles"]}
 
+    @pytest.mark.rare
     async def test_whatever_it_reads_from_misbehaves_it_runs_and_stops(
         self, tmp_path: Path, settings: dict[str, str], quotas: FakeQuotas, log: Path
     ) -> None:
@@ -711,6 +713,7 @@ class TestProducerIds:
                     assert 200 == (await daemon.ask(path)).status_code
                 await ends_well(daemon)
 
+    @pytest.mark.rare
     async def test_a_disabled_sidecar_reads_and_asks_nothing(
         self,
         *,

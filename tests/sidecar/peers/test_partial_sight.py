@@ -25,6 +25,7 @@ from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.rules import Rules
 from sidecar.throttle.schedule import Timing
 from sidecar.volumes import Failure, FailureKind, Membership, Observation, Reading, Volume
+from tests.support.examples import mostly_rare
 
 pytestmark = pytest.mark.looptime
 
@@ -166,7 +167,7 @@ async def _one(url: str) -> list[str]:
     return [url]
 
 
-@pytest.mark.slow
+@pytest.mark.rare
 async def test_followers_poll_a_broker_that_no_observer_reaches() -> None:
     """It fills meanwhile. Whoever reaches it throttles within two intervals, and it stays so."""
     world = World()
@@ -185,7 +186,7 @@ async def test_followers_poll_a_broker_that_no_observer_reaches() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("offset_s", [32.0, 36.0])
+@pytest.mark.parametrize("offset_s", mostly_rare([32.0, 36.0]))
 async def test_a_broker_that_hangs_does_not_delay_its_neighbour(offset_s: float) -> None:
     """Observers reach neither. While the first fills, the second answers nobody.
 
@@ -207,7 +208,7 @@ async def test_a_broker_that_hangs_does_not_delay_its_neighbour(offset_s: float)
     assert 0.0 == world.factors()[follower]
 
 
-@pytest.mark.slow
+@pytest.mark.rare
 async def test_a_follower_that_sees_more_is_not_told_otherwise() -> None:
     """The observers' failure does not hide its own reading, so nothing flaps."""
     world = World()

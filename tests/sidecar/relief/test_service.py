@@ -70,7 +70,7 @@ async def test_no_volume_reaches_its_limit(tmp_path: Path) -> None:
     assert alone.lowest <= LIMIT
 
 
-@pytest.mark.parametrize("seed", mostly_slow(SEEDS))
+@pytest.mark.parametrize("seed", mostly_slow(SEEDS, 1, 9))
 async def test_no_fault_breaks_a_promise(tmp_path: Path, seed: int) -> None:
     """Kills at every step, lost answers, new leaders, retention, silent brokers, two sidecars.
 

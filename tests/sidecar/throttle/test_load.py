@@ -18,7 +18,7 @@ from sidecar.throttle.schedule import (
     next_poll,
 )
 from tests.sidecar.throttle.build import TIMED_OUT, partial, reading, whole
-from tests.support.examples import mostly_slow
+from tests.support.examples import mostly_rare, mostly_slow
 
 LIMIT_BYTES = 1000
 TOTAL = 10**6
@@ -102,7 +102,7 @@ def own_polls(observer: Polling, timing: Timing) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("brokers", [10, 100, 1000])
+@pytest.mark.parametrize("brokers", mostly_rare([10, 100, 1000], 2))
 def test_a_full_broker_is_asked_three_times_a_second_at_most(brokers: int) -> None:
     """By its three observers and its own sidecar together, during the whole throttle."""
     assert requests_per_s(brokers, 3) <= 3.0

@@ -9,6 +9,7 @@ from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.replay import Replay
 from sidecar.throttle.rules import Rules
 from tests.sidecar.throttle.build import reading, whole
+from tests.support.examples import mostly_rare
 
 RULES = VolumeLimit(Rules(MinAvailableBytes(30), 100.0, MinAvailableBytes(10)), 0.0)
 FREE = VolumeLimit(Rules(MinAvailableBytes(30), 100.0), 1.0)
@@ -125,7 +126,7 @@ def test_a_sidecar_that_only_observed_is_replayed_as_if_it_had_not() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("throttled_at", [7000, 7001, 19_997, 19_998])
+@pytest.mark.parametrize("throttled_at", mostly_rare([19_998, 7000, 7001, 19_997]))
 def test_a_long_history_has_a_picture_of_bounded_size(throttled_at: int) -> None:
     """It is thinned, and no throttle is lost by that."""
     course = ((float(at), 30 if at == throttled_at else 50) for at in range(20_000))

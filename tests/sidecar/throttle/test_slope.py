@@ -16,6 +16,7 @@ from sidecar.throttle.slope import STEP, TURN_S, SlopeRules, next_slope
 from sidecar.volumes import Volume
 from tests.sidecar.throttle.build import partial, reading, whole, with_rules
 from tests.sidecar.throttle.slope_loop import MB, Loop, last, turns
+from tests.support.examples import mostly_rare
 
 GB = 1000 * MB
 LIMIT, SOFT = MinAvailableBytes(10 * GB), MinAvailableBytes(40 * GB)
@@ -270,7 +271,7 @@ STILL = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", STILL)
+@pytest.mark.parametrize("what", mostly_rare(STILL, 3))
 def test_it_comes_to_rest_above_the_limit(what: str) -> None:
     """In the last ten minutes the factor turns once or twice, by two steps at most."""
     seen = STILL[what].run()
@@ -283,11 +284,15 @@ def test_it_comes_to_rest_above_the_limit(what: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "loop",
-    [
-        Loop(deleted_per_s=14 * MB, width_bytes=5 * GB, minutes=60.0),
-        Loop(demand=lambda now: (9 if now < 900 else 36) * MB, width_bytes=5 * GB, minutes=60.0),
-        Loop(deletes_every_s=300.0, width_bytes=5 * GB, minutes=60.0),
-    ],
+    mostly_rare(
+        [
+            Loop(deleted_per_s=14 * MB, width_bytes=5 * GB, minutes=60.0),
+            Loop(
+                demand=lambda now: (9 if now < 900 else 36) * MB, width_bytes=5 * GB, minutes=60.0
+            ),
+            Loop(deletes_every_s=300.0, width_bytes=5 * GB, minutes=60.0),
+        ]
+    ),
 )
 def test_it_does_not_swing_where_it_can_t_rest(loop: Loop) -> None:
     """It turns no more than once a minute, by some steps, and no volume is at its limit."""

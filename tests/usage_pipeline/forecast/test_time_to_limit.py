@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.support.examples import mostly_rare
 from tests.usage_pipeline.saws import GB, every_5_minutes, saw
 from usage_pipeline.forecast.rise import Rise
 from usage_pipeline.forecast.sawtooth import Saw, fit
@@ -159,7 +160,7 @@ def test_the_same_seed_gives_the_same_range() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("history_h", [72, 168])
+@pytest.mark.parametrize("history_h", mostly_rare([72, 168]))
 def test_the_range_covers_what_then_happened(history_h: float) -> None:
     """Of 60 disks with noise and days 80 % are meant to be in it; two thirds are at least."""
     rng = np.random.default_rng(11)

@@ -57,7 +57,7 @@ def test_workers_of_an_executor_without_other_places_compile_once(tmp_path: Path
     assert not (tmp_path / "others").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.rare
 def test_a_kernel_without_any_place_still_runs(tmp_path: Path) -> None:
     """Each process compiles it, also where the executor's folder can't be written to."""
     package = package_without_place(tmp_path / "package")
@@ -66,7 +66,7 @@ def test_a_kernel_without_any_place_still_runs(tmp_path: Path) -> None:
     assert ["0 1", "0 1", "0 1"] == found
 
 
-@pytest.mark.slow
+@pytest.mark.rare
 def test_what_another_release_has_compiled_is_not_read(tmp_path: Path) -> None:
     """Its index names classes that may be gone since: the kernel is compiled again."""
     package = copied(tmp_path)
