@@ -5,6 +5,7 @@ import pytest
 from tests.simulation import following, world
 from tests.simulation.faults import Fault, Kind
 from tests.simulation.world import Plan, run
+from tests.support.examples import mostly_rare
 
 FOUND = {
     # Each poll's race for the list of brokers closed the connection over which the slow broker's
@@ -45,7 +46,7 @@ def _as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("found", FOUND)
+@pytest.mark.parametrize("found", mostly_rare(FOUND))
 def test_what_was_found_stays_mended(found: str) -> None:
     """No claim is broken."""
     assert [] == [*run(FOUND[found]).violations]
