@@ -2,19 +2,13 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
-from contextlib import ExitStack, contextmanager
-from copy import deepcopy
 from dataclasses import dataclass, field
-from functools import cache, partial
 from typing import Any
-from unittest.mock import patch
 
 import httpx
-from fastapi import FastAPI, routing, utils
+from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
-from pydantic import BaseModel
 
-from sidecar.api.changes import OverrideRequest
 from sidecar.api.readiness import Polling
 from sidecar.budgets.capability import BudgetCapability
 from sidecar.client_quotas.routes import add_writers
@@ -27,15 +21,9 @@ from sidecar.control.tokens import Tokens
 from sidecar.control.volume_contents import FetchContents, VolumeContents
 from sidecar.daemon.application import build_app
 from sidecar.growth.capability import GrowthCapability
-from sidecar.mutations.routes import (
-    Admit,
-    MutationOperation,
-    MutationsRequest,
-    add_admissions,
-)
+from sidecar.mutations.routes import Admit, add_admissions
 from sidecar.peers.exchange import AllocatedIdLog
 from sidecar.peers.observations import ObservationLog
-from sidecar.producer_ids.quota_file import QuotaForm
 from sidecar.producer_ids.retained import Retained
 from sidecar.producer_ids.routes import IdParts, add_producer_ids
 from sidecar.producer_ids.service import ProducerIdWatch
@@ -84,28 +72,6 @@ class Routed(Capability):
     def add_routes(self, app: FastAPI) -> None:
         """Adds its routes."""
         self._add(app)
-
-
-_field = cache(utils.create_model_field)
-
-
-_FORMS = (MutationOperation, MutationsRequest, OverrideRequest, QuotaForm)
-
-
-@cache
-def _schema(model: type[BaseModel]) -> dict[str, Any]:
-    return model.model_json_schema()
-
-
-@contextmanager
-def models_once() -> Iterator[None]:
-    """Makes what depends only on the models of answers and bodies once: half of an app's time."""
-    with ExitStack() as patches:
-        patches.enter_context(patch.object(routing, "create_model_field", _field))
-        for form, schema in [(form, _schema(form)) for form in _FORMS]:
-            copied = partial(deepcopy, schema)
-            patches.enter_context(patch.object(form, "model_json_schema", copied))
-        yield
 
 
 class FakeSidecar:
@@ -169,24 +135,23 @@ class FakeSidecar:
             self.failures,
             contents=self.contents,
         )
-        with models_once():
-            self.app: FastAPI = build_app(
-                self._services,
-                Polling(factors is not None, stuck_after_s, reaction_s=79.0),
-                capabilities=[
-                    *self._routed(admit),
-                    growth or GrowthCapability(None, self.wall),
-                    budgets or BudgetCapability(None, None, self.wall),
-                    ReliefCapability(),
-                    *more,
-                ],
-                peers=peers,
-                observations=ObservationLog(self.board.start_id, self.clock),
-                registry=registry,
-                user_header=user_header,
-                tools=tools,
-                refusal=refusal,
-            )
+        self.app: FastAPI = build_app(
+            self._services,
+            Polling(factors is not None, stuck_after_s, reaction_s=79.0),
+            capabilities=[
+                *self._routed(admit),
+                growth or GrowthCapability(None, self.wall),
+                budgets or BudgetCapability(None, None, self.wall),
+                ReliefCapability(),
+                *more,
+            ],
+            peers=peers,
+            observations=ObservationLog(self.board.start_id, self.clock),
+            registry=registry,
+            user_header=user_header,
+            tools=tools,
+            refusal=refusal,
+        )
 
     def takes(self, token: str | None) -> None:
         """Only this token allows changes from now on; None refuses them."""
