@@ -7,8 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sidecar.cli import group
-from tests.sidecar.requestlog.lines import BY_HAND
-from tests.sidecar.requestlog.test_layout import LAYOUTS
+from tests.sidecar.requestlog.lines import BY_HAND, LAYOUTS
 
 
 def check(file: object, text: bytes | None = None) -> Result:
