@@ -149,17 +149,19 @@ class Layout:
 
     def find(self, line: bytes) -> Request | Rejected:
         """Finds the request of a line, with or without its line end."""
-        known = self._known(line)
-        if known is None:
+        found: Request | Rejected | None = self._by_form(line)
+        if found is None:
             whole = self._pieces.join(line.rstrip(b"\r\n"))
             found = _PIECE if whole is None else self._first(whole)
-        else:
-            *times, message = known.groups()
-            found = times[0] or next(filter(None, times)), message
         if found == self._last or self._recent is not None:
             return _REPEATED if self._is_repeated(found) else found
         self._last = found
         return found
+
+    def _by_form(self, line: bytes) -> Request | None:
+        """Finds the request of a line in a form that was seen before."""
+        match = self._known(line)
+        return None if match is None else _request(match)
 
     def _is_repeated(self, found: Request | Rejected) -> bool:
         """Whether this request was found a few lines before.
@@ -227,8 +229,16 @@ class Layout:
             return _NO_END if not line.endswith(b"}") else _UNKNOWN
         message = envelope.text.rstrip("\r\n").encode()
         if not message.startswith(MARK):
-            return _UNKNOWN if message.startswith(b"{") else self._first(message)
+            if message.startswith(b"{"):
+                return _UNKNOWN
+            return self._by_form(message) or self._first(message)
         return _ANOTHER if envelope.is_foreign else (envelope.iso_time, message[len(MARK) :])
+
+
+def _request(match: re.Match[bytes]) -> Request:
+    """The time, in the group of the line's form, and the JSON."""
+    groups = match.groups()
+    return groups[0] or next(filter(None, groups)), groups[-1]
 
 
 def _form(part: bytes) -> bytes:
