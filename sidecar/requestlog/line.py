@@ -43,6 +43,11 @@ class Header(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     client_id: str | None = None
     request_api_key_name: str = ""
 
+    @property
+    def api(self) -> str:
+        """The API's name, such as "PRODUCE"; its number if the line has no name."""
+        return self.request_api_key_name or str(self.request_api_key)
+
 
 class Common(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """The fields of every line's JSON that are read, by Kafka's names."""
@@ -56,12 +61,6 @@ class Common(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     response_queue_time_ms: _Ms = 0.0
     send_time_ms: _Ms = 0.0
     throttle_time_ms: Size = 0
-
-    @property
-    def api(self) -> str:
-        """The API's name, such as "PRODUCE"; its number if the line has no name."""
-        header = self.request_header
-        return header.request_api_key_name or str(header.request_api_key)
 
 
 class Body(Common, frozen=True, gc=False):
@@ -105,7 +104,7 @@ class Line(msgspec.Struct, frozen=True, gc=False):
     @property
     def api(self) -> str:
         """The API's name, such as "PRODUCE"; its number if the line has no name."""
-        return self.body.api
+        return self.body.request_header.api
 
     @property
     def client_id(self) -> str:

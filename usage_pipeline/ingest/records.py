@@ -12,10 +12,10 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
-from sidecar.requestlog.layout import Layout
+from sidecar.requestlog.layout import Buffer, Layout
 from sidecar.requestlog.line import Line, read
 from sidecar.requestlog.rejected import Rejected
-from usage_pipeline.ingest.fast_parser import Buffer, FastLines, fast_lines
+from usage_pipeline.ingest.fast_parser import FastLines, fast_lines
 from usage_pipeline.ingest.log_clock import is_doubled
 from usage_pipeline.ingest.rows import YEARS, Row, local_us, row
 from usage_pipeline.ingest.whole_seconds import spread_us

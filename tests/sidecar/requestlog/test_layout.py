@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from itertools import accumulate
 from typing import Final
 
 import pytest
@@ -334,3 +335,30 @@ def test_alike_is_not_the_same() -> None:
     lines = [numbered(1), numbered(1, "2026-11-20 10:00:00,124"), numbered(2)]
     plain = b"2026-11-20 10:00:00,123 DEBUG Completed request:{} (k.r.logger)"
     assert not any(isinstance(layout.find(line), Rejected) for line in [*lines, plain, plain])
+
+
+_MIXED: Final = (
+    *map(numbered, range(3)),
+    numbered(1, "[2026-11-20 10:00:00,123]"),
+    numbered(0).replace(b"(k.r.logger)", b"(kafka.server.KafkaServer)"),
+    b"2026-11-20T10:00:00.1Z stdout P " + numbered(5)[:40],
+    b"2026-11-20T10:00:00.2Z stdout F " + numbered(5)[40:],
+    b"2026-11-20T10:00:00.2Z stdout F " + numbered(6) + b"\r",
+    json.dumps({"log": numbered(7).decode() + "\n", "stream": "stdout"}).encode(),
+    b"",
+)
+
+
+@given(
+    parts=st.lists(
+        st.lists(st.sampled_from(_MIXED), min_size=1, max_size=6), min_size=1, max_size=4
+    )
+)
+def test_lines_of_a_block_are_found_as_one_by_one(parts: list[list[bytes]]) -> None:
+    """Whatever forms they have, and whether some are repeated or in pieces."""
+    single, layout = Layout(), Layout()
+    for lines in parts:
+        ends = list(accumulate(map(len, lines), lambda end, size: end + 1 + size))
+        starts = [end - len(text) for end, text in zip(ends, lines, strict=True)]
+        found = layout.find_each(memoryview(b"\n".join(lines)), starts, ends)
+        assert list(map(single.find, lines)) == list(found)

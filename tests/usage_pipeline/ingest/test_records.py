@@ -77,6 +77,18 @@ def test_a_damaged_byte(lines: list[bytes]) -> None:
     assert_says_what_its_lines_say(b"\n".join(lines), BERLIN)
 
 
+@given(broken=st.sets(st.integers(0, 4)))
+def test_a_broken_line_takes_no_other_with_it(broken: set[int]) -> None:
+    """Of lines that are decoded at once, only those whose JSON is broken are left."""
+    lines = [line(3, client_id=str(number)) for number in range(5)]
+    for number in broken:
+        lines[number] = lines[number].replace(b'"principal":', b'"principal"')
+    found = fast_lines(b"\n".join(lines), Layout())
+    clients = [body.request_header.client_id for body in found.bodies]
+    assert [str(number) for number in range(5) if number not in broken] == clients
+    assert len(broken) == len(found.left)
+
+
 NUMBERS = re.compile(rb"(?<=[:\[,])-?\d+(?:\.\d+)?(?=[,}\]])")
 ODD_NUMBERS = [*(sign * 2**bits - 1 for bits in (31, 63, 70) for sign in (1, -1)), "1e400", "NaN"]
 
