@@ -44,13 +44,13 @@ def view(*partitions: Expendable, **more: Any) -> View:
     ("of", "more", "unknown", "expected", "why"),
     [
         (LOGS, {}, "", 900, "100.0 MB of each partition are kept"),
-        (replace(LOGS, keep_bytes=1001 * MB), {}, "", 0, "1.0 GB were not seen being written"),
+        (replace(LOGS, keep_bytes=1001 * MB), {}, "", 0, "1.0 GB were not seen"),
         (ReliefClass(("l",)), {}, "", 1000, "all of it may go, but that is less than a segment"),
         (LOGS, {"commits": {"etl": 40}}, "", 40, "group etl has read no further"),
         (LOGS, {"commits": {"etl": NOTHING}}, "", 0, "group etl has read no further"),
         (LOGS, {}, "the groups are not known", 0, "the groups are not known"),
         (replace(LOGS, ignores_groups=True), {"commits": {"etl": 40}}, "x", 900, "100.0 MB of"),
-        (ReliefClass(("l",), keep_s=60.0), {"young_from": 700}, "", 700, "of the last 60 s"),
+        (ReliefClass(("l",), keep_s=60.0), {"young_from": 700}, "", 700, "its records of the"),
         (ReliefClass(("l",), keep_s=60.0), {}, "", 0, "the age of its records is not known"),
         (replace(LOGS, keep_s=60.0), {"young_from": 950}, "", 900, "100.0 MB of each"),
     ],
@@ -61,7 +61,7 @@ def test_the_lowest_bound_holds(
     """Floors, groups, and what is not known."""
     offset, reason = deletable_to(partition(**more), of, unknown)
     assert expected == offset
-    assert why in reason
+    assert reason.startswith(why)
 
 
 def test_a_step_is_bounded_and_ends_with_a_margin() -> None:

@@ -68,6 +68,12 @@ def test_the_largest_share_is_named() -> None:
     assert OverCapacity("ann", 400.0, 1500.0, 1200.0) == over
 
 
+@pytest.mark.parametrize(("share", "warnings"), [(0.2, 1), (0.3, 2)])
+def test_shares_rounded_to_tenths_may_exceed_the_capacity(share: float, warnings: int) -> None:
+    """Each of four by 0.05 % at most; that carol is outside the plan is one warning."""
+    assert warnings == len(review(THREE, {Entity("carol"): {KEY: share}}))
+
+
 def test_named_tenants_are_among_those_that_are_only_counted() -> None:
     """One of 12 tenants of 100 % has a quota of 100 % by name: the sum stays 1,200 %."""
     plan = equal_plan(Terms(1200), 12)
