@@ -117,6 +117,8 @@ def test_marks_are_retained_no_longer_than_needed() -> None:
         fill = next_fill(fill, float(second), second * 100, WINDOW_S)
     assert WINDOW_S <= 999.0 - fill.trail[0].read_at <= 1.34 * WINDOW_S
     assert 100.0 == fill.bytes_per_second
+    rare = filled((0.0, 0), (20.0, 0), (100.0 + LONGEST_WINDOW_S, 0))
+    assert 20.0 == rare.trail[0].read_at
 
 
 @pytest.mark.parametrize("poll_s", mostly_slow([2.5, 1.0, 0.1], 2))
