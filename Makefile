@@ -1,7 +1,7 @@
 # make demo    a real Kafka cluster, and the throttle factor falling and rising on it
-# make check   lint, types, unit tests, the jar's own: a minute
-# make test    those, Spark's core, and brokers of one Kafka version: 10 minutes
-# make test-all    everything: all versions, containers, browsers, demos, coverage: two hours at most
+# make check   lint, types, unit tests, the jar's own: one to two minutes
+# make test    those, Spark's core, and brokers of one Kafka version: 10 to 16 minutes
+# make test-all    everything: all versions, containers, browsers, demos, coverage: up to three hours
 # make arithmetic    10 million random events beside Kafka's own quota classes: two minutes at most
 # make mutate  how many mistakes in throttle/ and quotas/ no test notices: half an hour at most
 # make simulate    whole clusters in virtual time, with faults by seed: SEEDS=1-5 HOURS=1
