@@ -1,7 +1,7 @@
 # make demo    a real Kafka cluster, and the throttle factor falling and rising on it
 # make check   lint, types, unit tests, the jar's own: one to two minutes
 # make test    those, Spark's core, and brokers of one Kafka version: 10 to 16 minutes
-# make test-all    everything: all versions, containers, browsers, demos, coverage: up to three hours
+# make test-all    everything: all versions, containers, browsers, demos, coverage: two to three hours
 # make arithmetic    10 million random events beside Kafka's own quota classes: two minutes at most
 # make mutate  how many mistakes in throttle/ and quotas/ no test notices: half an hour at most
 # make simulate    whole clusters in virtual time, with faults by seed: SEEDS=1-5 HOURS=1
@@ -32,7 +32,7 @@ JAVA_TESTED := $(CALLBACK)/target/kafka-3.3.2/.tested
 CLIENTS_INSTALLED := .cache/clients/.installed
 MVN := mvn --quiet --batch-mode --file $(CALLBACK)
 
-.PHONY: demo demo-pipeline chaos stop-line test test-all check lint unit unit-all brokers spark spark-all others kubernetes demos java java-all jar dist release image arithmetic mutate simulate situations bench bench-enforcement bench-mutations bench-no-jar bench-producer-ids bench-callback bench-clients bench-pipeline bench-pipeline-cluster bench-slope lock clean tools-demo tools-test tools-clients tools-kubernetes tools-test-all chart-files docs
+.PHONY: demo demo-pipeline chaos stop-line test test-all check lint unit unit-all unit-thorough brokers brokers-all spark spark-all others kubernetes demos java java-all jar dist release image arithmetic mutate simulate situations bench bench-enforcement bench-mutations bench-no-jar bench-producer-ids bench-callback bench-clients bench-pipeline bench-pipeline-cluster bench-slope lock clean tools-demo tools-test tools-clients tools-kubernetes tools-test-all chart-files docs
 
 # Packages and jar side by side: both wait for downloads.
 demo: tools-demo
@@ -61,18 +61,17 @@ TOGETHER := -n 2 --dist loadfile --no-loadscope-reorder
 test: tools-test $(INSTALLED) $(JAR)
 	$(MAKE) --no-print-directory --output-sync=target --jobs lint java brokers unit-all spark
 
-# Spark and the others wait for other processes half of their time: side by side they take a third
-# less. Demos have deadlines and compare times: they run alone.
+# Brokers, Spark and the others wait for other processes half of their time: side by side they take a
+# third less. Demos have deadlines and compare times: they run alone.
 test-all: tools-test-all $(INSTALLED) $(JAR) $(HELM) $(API_SERVER)
 	$(MAKE) --no-print-directory --output-sync=target --jobs lint java-all
 	$(BIN)/coverage erase
-	$(ALONE) -m '$(UNIT)' --hypothesis-profile=thorough --cov --cov-report=
+	$(MAKE) --no-print-directory --output-sync=target --jobs brokers-all unit-thorough
 	$(MAKE) --no-print-directory arithmetic
 	$(MAKE) --no-print-directory simulate SEEDS=$$(shuf -i 10000-999999999 -n 1) HOURS=0.1
-	REFUSAL_THROTTLES=100 ROTATIONS=20 $(BIN)/pytest -m '$(ON_BROKERS)' $(TOGETHER) --cov --cov-append --cov-report=
 	$(MAKE) --no-print-directory --output-sync=target --jobs spark-all others
 	$(MAKE) --no-print-directory demos
-	$(BIN)/coverage combine --append
+	$(BIN)/coverage combine
 	$(BIN)/coverage report --fail-under=85
 	$(BIN)/coverage report --fail-under=95 \
 	    --include='sidecar/throttle/*,sidecar/volumes.py,sidecar/settings/*'
@@ -92,17 +91,25 @@ unit: $(INSTALLED)
 	$(ALONE) -m '$(UNIT) and not (slow or rare)' $(call WITHOUT,helm|rare|slow|spark) \
 	    --ignore=tests/sidecar/api/test_openapi.py -p no:schemathesis
 
+unit-thorough: $(INSTALLED)
+	COVERAGE_FILE=.coverage.unit \
+	    nice $(ALONE) -m '$(UNIT)' --hypothesis-profile=thorough --cov --cov-report=
+
 unit-all: $(INSTALLED)
 	nice $(ALONE) -m '$(UNIT) and not rare' $(call WITHOUT,helm|rare|spark)
 
 brokers: $(INSTALLED) $(JAR)
 	$(BIN)/pytest -m '$(ON_BROKERS) and not (versions or slow)' $(TOGETHER) tests/integration
 
+brokers-all: $(INSTALLED) $(JAR)
+	COVERAGE_FILE=.coverage.brokers REFUSAL_THROTTLES=100 ROTATIONS=20 \
+	    $(BIN)/pytest -m '$(ON_BROKERS)' $(TOGETHER) --cov --cov-report=
+
 spark: $(INSTALLED)
 	nice $(BIN)/pytest -m 'spark and not (slow or rare or broker)' tests/usage_pipeline
 
 spark-all: $(INSTALLED)
-	COVERAGE_FILE=.coverage.spark RUN_KILLS=8 STREAM_KILLS=50 \
+	COVERAGE_FILE=.coverage.spark RUN_KILLS=8 STREAM_KILLS=20 \
 	    $(BIN)/pytest -m '$(SPARK)' --cov --cov-report=
 
 others: $(INSTALLED) $(JAR) $(HELM) $(API_SERVER)
@@ -342,4 +349,4 @@ $(INSTALLED): requirements-dev.txt requirements-uv.txt usage_pipeline/pyproject.
 	touch $(FOR_PIPELINE) $@
 
 clean:
-	rm -rf $(VENV) $(CALLBACK)/target $(CALLBACK)-benchmark/target .coverage .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(CALLBACK)/target $(CALLBACK)-benchmark/target .coverage* .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
