@@ -1,7 +1,7 @@
 # make demo    a real Kafka cluster, and the throttle factor falling and rising on it
 # make check   lint, types, unit tests, the jar's own: one to two minutes
 # make test    those, Spark's core, and brokers of one Kafka version: 10 to 16 minutes
-# make test-all    everything: all versions, containers, browsers, demos, coverage: two to three hours
+# make test-all    everything: all versions, containers, browsers, demos, coverage: more than two hours
 # make arithmetic    10 million random events beside Kafka's own quota classes: two minutes at most
 # make mutate  how many mistakes in throttle/ and quotas/ no test notices: half an hour at most
 # make simulate    whole clusters in virtual time, with faults by seed: SEEDS=1-5 HOURS=1
@@ -61,8 +61,9 @@ TOGETHER := -n 2 --dist loadfile --no-loadscope-reorder
 test: tools-test $(INSTALLED) $(JAR)
 	$(MAKE) --no-print-directory --output-sync=target --jobs lint java brokers unit-all spark
 
-# Brokers, Spark and the others wait for other processes half of their time: side by side they take a
-# third less. Demos have deadlines and compare times: they run alone.
+# Spark and the others wait for other processes half of their time: side by side they take a third
+# less. Brokers run beside the unit tests, as in `test`. Demos have deadlines and compare times: they run
+# alone.
 test-all: tools-test-all $(INSTALLED) $(JAR) $(HELM) $(API_SERVER)
 	$(MAKE) --no-print-directory --output-sync=target --jobs lint java-all
 	$(BIN)/coverage erase
@@ -109,7 +110,7 @@ spark: $(INSTALLED)
 	nice $(BIN)/pytest -m 'spark and not (slow or rare or broker)' tests/usage_pipeline
 
 spark-all: $(INSTALLED)
-	COVERAGE_FILE=.coverage.spark RUN_KILLS=8 STREAM_KILLS=20 \
+	COVERAGE_FILE=.coverage.spark RUN_KILLS=8 STREAM_KILLS=50 \
 	    $(BIN)/pytest -m '$(SPARK)' --cov --cov-report=
 
 others: $(INSTALLED) $(JAR) $(HELM) $(API_SERVER)

@@ -371,8 +371,8 @@ GOLD_RECOMMENDATION: Final = Table(
         Column(
             "peak_rate",
             "double",
-            "Highest rate of the replay, in the same unit; its windows are others than those of"
-            " `percentile_rate`, so it may be lower",
+            "Highest rate, in the same unit: that of the replay if there was one, whose windows are"
+            " others than those of `percentile_rate`, so it may be lower",
         ),
         Column(
             "throttled_share",
