@@ -154,12 +154,19 @@ class RequestQuotaEnforcer:
         Args:
             timeout_s: the deadline in seconds; the next start removes the remaining quotas.
         """
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s), self._lock:
-                # The others were found at the start. If one is there again, another sidecar set it.
-                self._removed -= self._wanted_at.keys()
-                if self.retained.enforced_request_percentages and not self._only_observes():
-                    self._log_outcome(await self._compare({}), logging.WARNING)
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(timeout_s), self._lock:
+                    # The others were found at the start. If one is there again, another sidecar
+                    # set it.
+                    self._removed -= self._wanted_at.keys()
+                    if self.retained.enforced_request_percentages and not self._only_observes():
+                        self._log_outcome(await self._compare({}), logging.WARNING)
+        finally:
+            # On a busy machine the caller may cancel this before the deadline is noticed.
+            self._log_left()
+
+    def _log_left(self) -> None:
         noted = self.retained.enforced_request_percentages.keys()
         left = noted - self._removed - (self.absent - self._requested)
         if left:

@@ -515,6 +515,20 @@ async def test_a_stop_does_not_wait_for_a_broker_that_hangs(
 
 
 @VIRTUAL
+async def test_a_stop_that_is_cancelled_reports_what_is_left(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A busy daemon's own deadline may come before that of the enforcer is noticed."""
+    one = scene()
+    await one.throttled()
+    one.kafka.takes_s = 60.0
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.5):
+            await one.user_throttles.leave(1.0)
+    assert "is left in Kafka; the next start of a sidecar removes it: bob" in caplog.text
+
+
+@VIRTUAL
 async def test_a_stop_reports_a_quota_whose_answer_does_not_come(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
