@@ -227,9 +227,11 @@ class Layout:
         end = rest.rfind(b"}") + 1
         message, tail = rest[:end].lstrip(b" "), rest[end:]
         plain_tail = _COLOUR.sub(b"", tail)
-        if _PARTS.fullmatch(plain_tail) is None or not message.startswith(b"{"):
-            return _why_not(message, plain_tail)
         time = _time_of(_COLOUR.sub(b"", head))
+        if _PARTS.fullmatch(plain_tail) is None or not message.startswith(b"{"):
+            why = _why_not(message, plain_tail)
+            # What is around a request in an unknown layout may have an end of its own.
+            return time if why.kind is RejectedKind.TORN and isinstance(time, Rejected) else why
         if isinstance(time, Rejected):
             return time
         if time:
@@ -261,7 +263,8 @@ class Layout:
             return _NO_END if not line.endswith(b"}") else _UNKNOWN
         message = envelope.text.rstrip("\r\n").encode()
         if not message.startswith(MARK):
-            if message.startswith(b"{"):
+            # The request is in a field that is not known, such as Loki's "line".
+            if not message or message.startswith(b"{"):
                 return _UNKNOWN
             return self._by_form(message) or self._first(message)
         return _ANOTHER if envelope.is_foreign else (envelope.iso_time, message[len(MARK) :])

@@ -21,6 +21,7 @@ _JSON: Final = _WHOLE.partition(b"Completed request:")[2].rpartition(b" ")[0].de
 _TIME: Final = datetime(2026, 11, 20, 10, 0, 0, 123_000)  # noqa: DTZ001  as the log has it
 _WHOLE_SECOND: Final = _TIME.replace(microsecond=0)
 _MESSAGE: Final = f"Completed request:{_JSON}"
+_LINE: Final = f"[2026-11-20 10:00:00,123] DEBUG {_MESSAGE} (kafka.request.logger)"
 
 
 _PUBLIC: Final[tuple[tuple[str, int, list[RejectedKind]], ...]] = (
@@ -113,7 +114,6 @@ def test_other_layouts(text: str, time: datetime | None, end: str) -> None:
 
 
 _UTC: Final = "2026-11-20T10:00:00.123Z"
-_LINE: Final = f"[2026-11-20 10:00:00,123] DEBUG {_MESSAGE} (kafka.request.logger)"
 
 
 @pytest.mark.parametrize(
@@ -171,6 +171,29 @@ def test_envelopes(envelope: dict[str, object], time: datetime | object | None) 
     expected = _TIME.replace(tzinfo=UTC) if time is UTC else time
     assert expected == found.time
     assert "alice" == found.user
+
+
+def test_an_unknown_layout_is_not_torn() -> None:
+    """Fluent Bit's files have a bracket behind the object."""
+    found = parse(f"kube.kafka: [1795168800.0, {json.dumps({'log': _LINE})}]".encode())
+    assert isinstance(found, Rejected)
+    assert RejectedKind.LAYOUT is found.kind
+
+
+@pytest.mark.parametrize(
+    "envelope",
+    [
+        {"labels": {"app": "kafka"}, "line": _LINE, "timestamp": _UTC},
+        {"textPayload": _LINE},
+        {"body": {"stringValue": _LINE}},
+        {"result": {"_raw": _LINE}},
+    ],
+)
+def test_a_request_in_a_field_that_is_not_known(envelope: dict[str, object]) -> None:
+    """Of Loki, Google Cloud, OpenTelemetry and Splunk: no other logger wrote it."""
+    found = parse(json.dumps(envelope).encode())
+    assert isinstance(found, Rejected)
+    assert RejectedKind.LAYOUT is found.kind
 
 
 @pytest.mark.parametrize(
