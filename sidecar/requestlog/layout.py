@@ -84,7 +84,8 @@ _HEAD: Final = re.compile(
 )
 _RFC_3164_TIME: Final = rb"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d"
 _HOST: Final = rb"(?!TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\S+"
-_TAG: Final = rb"[\w-]+(?:\[\d+\])?: "
+_TAG: Final = rb"(?:[\w-]+|[\w./-]+(?=\[\d))(?:\[\d+\])?: "
+"""A program and its process. A name with dots and without a process is a logger."""
 _PREFIX: Final = re.compile(
     rb"(?P<cri>" + TIME + rb") (?:stdout|stderr) [FP](?::\w+)* "
     rb"|<\d{1,3}>\d (?P<rfc5424>" + TIME + rb") \S+ \S+ \S+ \S+ (?:-|\[[^\]]*\]) (?:\xef\xbb\xbf)?"
