@@ -141,8 +141,9 @@ def _fetch(url: str, token_file: Path | None) -> tuple[str, bytes]:
     try:
         response = request_blocking(
             "GET",
-            # A query of PromQL has braces and quotes, which a shell's user does not encode.
-            quote(url, safe="%:/?&=+,@[]"),
+            # A query of PromQL has braces and quotes, which a shell's user does not encode. If the
+            # URL is encoded, its "+" is a space; otherwise it is one of the query, as in ".+".
+            quote(url, safe="%:/?&=,@[]" + "+" * ("{" not in url)),
             headers=headers,
             deadline_s=DEADLINE_S,
             longest_answer=LONGEST_ANSWER,
