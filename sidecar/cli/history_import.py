@@ -87,13 +87,17 @@ def run(sources: Sources, names: VolumeNames, out: Path, *, overwrite: bool) -> 
 def _points(sources: Sources, names: VolumeNames) -> Iterator[Point]:
     for source in sources.prometheus:
         if source.startswith(_SCHEMES):
-            yield from prometheus_points(*_fetch(source, sources.token_file))
+            yield from prometheus_points(*_fetch(source, sources.token_file), _warn)
         else:
-            yield from prometheus_points(Path(source).name, _content(source))
+            yield from prometheus_points(Path(source).name, _content(source), _warn)
     for source in sources.csv_files:
         yield from csv_points(Path(source).name, _text(source), sources.zone, names.labels)
     for source in sources.df_files:
         yield from df_points(Path(source).name, _text(source), sources.zone)
+
+
+def _warn(text: str) -> None:
+    click.echo(f"Warning: {printable(text)}", err=True)
 
 
 def _checked(point: Point) -> Point:

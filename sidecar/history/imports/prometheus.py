@@ -4,7 +4,7 @@ Example: the series ``{"metric": {"__name__": "node_filesystem_size_bytes", "ins
 "kafka-3:9100"}, "values": [[1767600000, "100"]]}`` is one point of 100 bytes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -21,18 +21,24 @@ class _Data(msgspec.Struct, rename="camel"):
     result: list[_Series]
 
 
-class _Answer(msgspec.Struct):
+class _Answer(msgspec.Struct, rename="camel"):
     status: str
     error: str = ""
     data: _Data | None = None
+    warnings: list[str] | None = None
+    is_partial: bool = False
 
 
-def prometheus_points(file: str, content: bytes) -> Iterator[Point]:
+def prometheus_points(
+    file: str, content: bytes, on_warning: Callable[[str], None]
+) -> Iterator[Point]:
     """Yield the points of an answer.
 
     Args:
         file: where the answer is from; the label ``file`` of its series.
         content: the answer, in JSON.
+        on_warning: called with each warning of the answer (Thanos: a store did not answer), and if
+            the answer is partial (VictoriaMetrics).
 
     Raises:
         DataError: it is no such answer, or has a value that is not a size.
@@ -48,6 +54,9 @@ def prometheus_points(file: str, content: bytes) -> Iterator[Point]:
             f"{file}, field data.resultType: {answer.data.result_type!r} has no readings over time;"
             " query /api/v1/query_range, with start, end and step"
         )
+    partial = ["the answer is partial, because a storage node did not answer"] * answer.is_partial
+    for warning in (*(answer.warnings or ()), *partial):
+        on_warning(f"{file}: readings may be missing: {warning}")
     for number, each in enumerate(answer.data.result):
         labels = {"file": file, **each.metric}
         series = Series(labels.pop("__name__", ""), tuple(sorted(labels.items())))

@@ -223,11 +223,12 @@ def test_data_that_no_rule_fits(kubelet: Path, tmp_path: Path) -> None:
 
 
 def test_sizes_without_the_other_are_named(tmp_path: Path) -> None:
-    """As when one of the two queries is missing."""
+    """As when one of the two queries is missing, or a store did not answer."""
     file = tmp_path / "total.json"
-    file.write_text(json.dumps(answer("capacity")))
+    file.write_text(json.dumps({**answer("capacity"), "warnings": ["no store"]}))
     result = run("--prometheus", file, *STRIMZI, "--out", tmp_path / "out")
     assert 2 == result.exit_code
+    assert "Warning: total.json: readings may be missing: no store\n" in result.stderr
     log_dir = "/var/lib/kafka/data-0/kafka-log0"
     assert (
         f"Left out of broker 0 {log_dir}: 24 values without total or available bytes of the same"

@@ -10,9 +10,13 @@ from sidecar.history.imports.prometheus import prometheus_points
 METRIC = {"__name__": "node_filesystem_size_bytes", "instance": "kafka-3:9100"}
 
 
-def answer(*values: tuple[float, str], kind: str = "matrix") -> bytes:
+def answer(*values: tuple[float, str], kind: str = "matrix", **fields: object) -> bytes:
     data = {"resultType": kind, "result": [{"metric": METRIC, "values": values}]}
-    return json.dumps({"status": "success", "data": data}).encode()
+    return json.dumps({"status": "success", "data": data, **fields}).encode()
+
+
+def points(content: bytes, warnings: list[str]) -> list[Point]:
+    return list(prometheus_points("a.json", content, warnings.append))
 
 
 def test_points_have_their_labels_and_place() -> None:
@@ -22,7 +26,21 @@ def test_points_have_their_labels_and_place() -> None:
         Point(series, 60.0, 100, "a.json, field data.result[0].values[0]"),
         Point(series, 120.5, 90, "a.json, field data.result[0].values[1]"),
     ]
-    assert expected == list(prometheus_points("a.json", answer((60, "100"), (120.5, "9e1"))))
+    warnings: list[str] = []
+    assert expected == points(answer((60, "100"), (120.5, "9e1"), isPartial=False), warnings)
+    assert not warnings
+
+
+def test_an_answer_that_may_lack_readings_is_said_to() -> None:
+    """Thanos and VictoriaMetrics answer without what a store or a storage node has."""
+    warnings: list[str] = []
+    points(answer(warnings=["no store"]), warnings)
+    points(answer(isPartial=True), warnings)
+    assert [
+        "a.json: readings may be missing: no store",
+        "a.json: readings may be missing: the answer is partial, because a storage node did not"
+        " answer",
+    ] == warnings
 
 
 @pytest.mark.parametrize(
@@ -40,4 +58,4 @@ def test_points_have_their_labels_and_place() -> None:
 def test_what_is_wrong_names_file_and_field(content: bytes, expected: str) -> None:
     """And what to do, where it is known."""
     with pytest.raises(DataError, match=expected):
-        list(prometheus_points("a.json", content))
+        points(content, [])
