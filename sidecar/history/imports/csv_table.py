@@ -142,5 +142,9 @@ def _points(row: _Row, time: float, columns: _Columns) -> Iterator[Point]:
         if row.cells[at]:
             place = f"{row.line}, field {columns.header[at]}"
             own = tuple(sorted({**dict(series.labels), **labels}.items()))
-            size_bytes = parse_bytes(row.cells[at], place)
+            try:
+                size_bytes = parse_bytes(row.cells[at], place)
+            except DataError as error:
+                hint = 'in Grafana, turn off "Formatted data" before the download'
+                raise DataError(f"{error}; {hint}") from error
             yield Point(Series(series.name or name, own), time, size_bytes, place)

@@ -99,8 +99,12 @@ def _tables(file: str, text: str, zone: tzinfo | None) -> list[_Table]:
             _check_header(place, header)
         elif line.strip():
             if not tables or header is None:
-                missing = "header of df" if tables else "time"
-                raise DataError(f"{place}: {line!r} has no {missing} before it")
+                missing = (
+                    "header of df before it; run df with LC_ALL=C, which prints it in English"
+                    if tables
+                    else "time before it, as date -Is prints it"
+                )
+                raise DataError(f"{place}: {line!r} has no {missing}")
             tables[-1][1].append(_Row(place, line, header))
     return tables
 

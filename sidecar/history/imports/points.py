@@ -98,10 +98,7 @@ def parse_bytes(text: str, place: str) -> int:
     except ValueError:
         value = math.nan
     if not math.isfinite(value) or value < 0:
-        raise DataError(
-            f'{place}: {text!r} is not a number of bytes; in Grafana, turn off "Formatted data"'
-            " before the download"
-        )
+        raise DataError(f"{place}: {text!r} is not a number of bytes")
     return int(value)
 
 

@@ -63,7 +63,10 @@ def test_grafana_s_table_view_has_the_metric_in_a_column() -> None:
         ("time,used\n", "a.csv, line 1: none of the columns time, used is a size: a name with"),
         ("time,total_gb,avail_gb\n60,1\n", "total_gb, avail_gb is a size: .* in another unit"),
         ("time,size\n60,1\nx,1\n", "a.csv, line 3, field time: 'x' is not a time"),
-        ("sep=;\ntime;size\n60;1 GiB\n", "a.csv, line 3, field size: '1 GiB' is not a number of"),
+        (
+            "sep=;\ntime;size\n60;1 GiB\n",
+            "a.csv, line 3, field size: '1 GiB' is .*; in Grafana, turn off",
+        ),
         ("time,size\n60\n", "a.csv, line 2: it has 1 fields, and the header 2"),
         ('time,size\n60,"1"x\n', "a.csv, line 2: "),
     ],
