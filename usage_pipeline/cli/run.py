@@ -1,4 +1,4 @@
-"""``throttle-sidecar pipeline run``: all stages, from logs to every table and the report."""
+"""``throttle-sidecar pipeline run``: all stages but costs, from logs to the report."""
 
 import click
 
@@ -43,7 +43,7 @@ def command(
     disks: DiskOptions,
     entity: str | None,
 ) -> None:
-    """Run all stages: write every table and the report.
+    """Run all stages but costs, and write the report.
 
     The run replaces all tables at once, or none if it fails. It replaces whole days of requests,
     so give all logs of a day.
