@@ -2,7 +2,7 @@
 
 The owner is the sub-account, and the cluster is the billing account. Unit prices are null, because
 costs are rounded so that they add up to the bill. Kinds that are left out have no cost, so they
-have no row.
+have no row. The bill of a day without seen usage has no quantity, so it is an adjustment.
 
 Example: 0.34 EUR for what payments produced on 20 November is a row with ``BilledCost`` 0.34,
 ``SubAccountId`` payments, and the charge period of that day.
@@ -57,7 +57,7 @@ def _record(row: Cost, cluster: str) -> dict[str, object]:
         "BillingCurrency": row.currency,
         "BillingPeriodStart": _midnight(month),
         "BillingPeriodEnd": _midnight((month + timedelta(days=31)).replace(day=1)),
-        **dict.fromkeys(("ChargeCategory", "ChargeType"), "Usage"),
+        **dict.fromkeys(("ChargeCategory", "ChargeType"), "Usage" if quantity else "Adjustment"),
         "ChargeDescription": f"{row.kind}, {row.owner}",
         "ChargeFrequency": "Usage-Based",
         "ChargePeriodStart": _midnight(row.dt),

@@ -22,7 +22,7 @@ ServiceName SkuId SkuPriceId SubAccountId SubAccountName Tags
 
 
 def test_a_cost_is_a_row_of_its_day_and_month() -> None:
-    """A kind that is left out has no cost, and so no row."""
+    """A kind that is left out has no cost, and so no row. Usage has a quantity in FOCUS."""
     costs = [
         Cost(LAST, "shop", "produced", Decimal("1E-9"), "GB", Decimal("0.10"), "EUR"),
         Cost(LAST, None, "stored", None, "GB-Months", None, "EUR", left_out="why"),
@@ -34,6 +34,7 @@ def test_a_cost_is_a_row_of_its_day_and_month() -> None:
         "BillingAccountId": "eu",
         "BillingPeriodStart": "2026-12-01T00:00:00Z",
         "BillingPeriodEnd": "2027-01-01T00:00:00Z",
+        "ChargeCategory": "Usage",
         "ChargePeriodStart": "2026-12-31T00:00:00Z",
         "ChargePeriodEnd": "2027-01-01T00:00:00Z",
         "ConsumedQuantity": "0.000000001",
@@ -41,7 +42,8 @@ def test_a_cost_is_a_row_of_its_day_and_month() -> None:
         "SubAccountId": "shop",
         "Tags": '{"owner": "shop"}',
     }.items() <= shop.items()
-    assert ("(nobody)", "", "") == (
+    assert ("Adjustment", "(nobody)", "", "") == (
+        nobody["ChargeCategory"],
         nobody["SubAccountId"],
         nobody["ConsumedQuantity"],
         nobody["ConsumedUnit"],
