@@ -98,6 +98,8 @@ _FRACTION: Final = re.compile(rb"[.,]\d")
 _NEVER: Final = re.compile(rb"(?!)").fullmatch
 _TEXT: Final = re.compile(rb"(?:RequestHeader\(|\{?api_key=|Name:)")
 _FOREIGN_TAIL: Final = re.compile(rb"\((?!" + _LOGGER + rb"\))[\w.$]+\)\s*$")
+_WITHOUT_ALL: Final = re.compile(rb'\{.*"MESSAGE"\s*:\s*null')
+"""What journalctl writes for a message of more than 4,096 bytes."""
 _COLOUR: Final = re.compile(rb"\x1b\[[\d;]*m")
 
 _FOREIGN: Final = Rejected(RejectedKind.OTHER, "not a line of the request log")
@@ -115,6 +117,9 @@ _NO_START: Final = Rejected(RejectedKind.TORN, "the start is missing")
 _NO_END: Final = Rejected(RejectedKind.TORN, "the end is missing")
 _CUT: Final = Rejected(
     RejectedKind.TORN, "the end is missing; syslog and some collectors cut long lines"
+)
+_LEFT_OUT: Final = Rejected(
+    RejectedKind.TORN, "the line is missing; journalctl writes long ones only with --all"
 )
 _UNKNOWN: Final = Rejected(
     RejectedKind.LAYOUT, "a request in a layout that is not known; docs/request-log.md has a list"
@@ -216,7 +221,7 @@ class Layout:
         """Finds the request of a line in a form that was not seen before."""
         head, mark, rest = line.partition(MARK)
         if not mark:
-            return _NO_START if line.endswith(_LOGGED) else _FOREIGN
+            return _without_mark(line)
         if self._pattern is not None:
             matched = _by_pattern(self._pattern, _COLOUR.sub(b"", head), rest)
             if isinstance(matched, tuple):
@@ -317,6 +322,13 @@ def without_context(message: bytes) -> bytes | None:
     if not tail or _PARTS.fullmatch(tail) is None:
         return None
     return message[: -len(tail)]
+
+
+def _without_mark(line: bytes) -> Rejected:
+    """Why a line has no request."""
+    if _WITHOUT_ALL.match(line):
+        return _LEFT_OUT
+    return _NO_START if line.endswith(_LOGGED) else _FOREIGN
 
 
 def _why_not(message: bytes, tail: bytes) -> Rejected:

@@ -174,6 +174,14 @@ def test_envelopes(envelope: dict[str, object], time: datetime | object | None) 
     assert "alice" == found.user
 
 
+@pytest.mark.parametrize("message", ['"MESSAGE":null', '"MESSAGE" : null'])
+def test_a_line_that_journalctl_has_left_out(message: str) -> None:
+    """A long one, as those of requests are; otherwise it would be another logger's."""
+    found = parse(f'{{"_PID":"812",{message},"PRIORITY":"6"}}'.encode())
+    assert isinstance(found, Rejected)
+    assert (TORN, True) == (found.kind, "--all" in found.message)
+
+
 def test_an_unknown_layout_is_not_torn() -> None:
     """Fluent Bit's files have a bracket behind the object."""
     found = parse(f"kube.kafka: [1795168800.0, {json.dumps({'log': _LINE})}]".encode())
