@@ -40,6 +40,8 @@ from usage_pipeline.tables.schemas import UNNAMED
 _SIZE_BYTES: Final = 4
 """The end of a gzip file, which has the uncompressed size (RFC 1952)."""
 _CONTROLLER: Final = re.compile(r"controller[^/\d]*\d+$")
+_UID: Final = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+"""Of a pod, which has another one each time it is made: /var/log/pods/NAMESPACE_POD_UID/."""
 
 
 def log_files(
@@ -109,7 +111,7 @@ def _refuse_alike(files: Iterable[LogFile], below: Iterable[str], *, is_one_clus
         below: for each file, the rest of the path after the broker's id.
         is_one_cluster: whether the caller has named the cluster.
     """
-    seen: dict[tuple[int, str], str] = {}
+    seen: dict[tuple[int, str], tuple[str, str]] = {}
     roles: dict[tuple[str, int], tuple[bool, str]] = {}
     for file, rest in zip(files, below, strict=True):
         role = _CONTROLLER.search(file.path.removesuffix(rest)) is not None, file.path
@@ -121,11 +123,12 @@ def _refuse_alike(files: Iterable[LogFile], below: Iterable[str], *, is_one_clus
                 " brokers' logs alone, --request-logs '/logs/kafka-*'"
             )
         if file.cluster == UNNAMED and not is_one_cluster:
-            before = seen.setdefault((file.broker, rest), file.path)
-            if before != file.path:
+            plain = _UID.sub("", file.path)
+            before = seen.setdefault((file.broker, _UID.sub("", rest)), (plain, file.path))
+            if before[0] != plain:
                 raise ClusterError(
-                    f"{before} and {file.path} are both logs of a broker {file.broker}. If there is"
-                    " one cluster, name it with --cluster-id. If there are two, name them in the"
+                    f"{before[1]} and {file.path} are both logs of a broker {file.broker}. If there"
+                    " is one cluster, name it with --cluster-id. If there are two, name them in the"
                     " paths, cluster_id=eu/broker-3, or by a group in --broker-pattern,"
                     r" '/(?P<cluster>\w+)/broker-(?P<broker>\d+)/'"
                 )

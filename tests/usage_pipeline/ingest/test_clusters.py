@@ -61,6 +61,16 @@ def test_brokers_of_one_id_are_not_taken_for_one(tmp_path: Path) -> None:
     assert {f"{each}/broker-3/x.log": each for each in "ab"}.items() < named.items()
 
 
+def test_pods_of_two_namespaces_are_not_taken_for_one(tmp_path: Path) -> None:
+    """Their folders differ by the pod's id too, as those of a pod that was made again do."""
+    ids = [f"1f2e3d4c-0000-4000-8000-00000000000{number}" for number in range(3)]
+    put(tmp_path, *(f"a_kafka-3_{each}/kafka/0.log" for each in ids[:2]))
+    assert {"default"} == set(found(tmp_path).values())
+    put(tmp_path, f"b_kafka-3_{ids[2]}/kafka/0.log")
+    with pytest.raises(ClusterError, match=r"a_kafka-3_.* and .*b_kafka-3_.* are both logs of"):
+        found(tmp_path)
+
+
 @pytest.mark.parametrize("cluster", [None, "eu"])
 def test_a_broker_and_a_controller_of_one_id_are_not_taken_for_one(
     tmp_path: Path, cluster: str | None
