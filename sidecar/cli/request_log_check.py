@@ -9,12 +9,12 @@ import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import click
 
 from sidecar.errors import SidecarError
-from sidecar.requestlog.examined import MOST_UNREAD, Examined, examine
+from sidecar.requestlog.examined import COMPRESSED, MOST_UNREAD, Examined, examine
 
 _LONGEST_LINE: Final = 1 << 26
 _STDIN: Final = "-"
@@ -41,10 +41,19 @@ def check(file: str, pattern: str | None = None) -> int:
 
 def _lines(file: str) -> Iterator[bytes]:
     if file == _STDIN:
-        yield from iter(lambda: sys.stdin.buffer.readline(_LONGEST_LINE), b"")
+        yield from _lines_of(sys.stdin.buffer, "standard input")
         return
     with gzip.open(file) if file.endswith(".gz") else Path(file).open("rb") as opened:
-        yield from iter(lambda: opened.readline(_LONGEST_LINE), b"")
+        yield from _lines_of(opened, file)
+
+
+def _lines_of(opened: BinaryIO | gzip.GzipFile, name: str) -> Iterator[bytes]:
+    for number, line in enumerate(iter(lambda: opened.readline(_LONGEST_LINE), b"")):
+        if number == 0 and COMPRESSED.match(line):
+            raise SidecarError(
+                f"{name} is compressed: uncompress it, or let a gzip file end in .gz"
+            )
+        yield line
 
 
 def _report(found: Examined) -> Iterator[tuple[str, str]]:

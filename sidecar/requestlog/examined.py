@@ -17,6 +17,10 @@ from sidecar.requestlog.rejected import Rejected, RejectedKind
 
 MOST_UNREAD: Final = 0.05
 """The share of requests that may be missing from a log that is read."""
+COMPRESSED: Final = re.compile(
+    rb"\x1f\x8b|\x28\xb5\x2f\xfd|\xfd7zXZ|BZh\d1AY|PK\x03\x04|\x04\x22\x4d\x18"
+)
+"""The first bytes of gzip, zstd, xz, bzip2, zip and lz4."""
 _LOOKED_AT: Final = 1000
 _SHOWN: Final = 120
 _NUMBER: Final = re.compile(rb"\d+")

@@ -4,7 +4,6 @@ Example: a file of 150 MB has 3 parts of at most 64 MiB. With two cores, 96 file
 by 8 tasks of 12 files each.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,6 +13,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
+from sidecar.requestlog.examined import COMPRESSED
 from sidecar.requestlog.layout import Layout
 from sidecar.requestlog.pieces import is_of_container
 from usage_pipeline.ingest.lines import Unread, blocks, parts, unpacked_blocks
@@ -30,10 +30,6 @@ TASK_BYTES: Final = 1 << 30
 _TASKS_OF_A_CORE: Final = 4
 _LINE_START: Final = 128
 """Bytes that show what a file is."""
-_COMPRESSED: Final = re.compile(
-    rb"\x1f\x8b|\x28\xb5\x2f\xfd|\xfd7zXZ|BZh\d1AY|PK\x03\x04|\x04\x22\x4d\x18"
-)
-"""The first bytes of gzip, zstd, xz, bzip2, zip and lz4."""
 _UNPACKED_TIMES: Final = 16
 """How much larger a gzip file is when uncompressed."""
 
@@ -102,7 +98,7 @@ def parse_part(part: Part, schema: pa.Schema = ROWS) -> Iterator[Parsed]:
 
     layout = Layout(file.layout)
     with open_log(file) as opened:
-        if not file.packed and _COMPRESSED.match(opened.read(_LINE_START)):
+        if not file.packed and COMPRESSED.match(opened.read(_LINE_START)):
             raise RequestLogsError(
                 f"{file.path} is compressed, and not named .gz: rename a gzip file, uncompress"
                 " another one, or leave it out of --request-logs"

@@ -83,3 +83,12 @@ def test_a_damaged_file(tmp_path: Path, content: bytes) -> None:
     result = check(packed)
     assert 2 == result.exit_code
     assert f"{packed} can't be read" in result.stderr
+
+
+def test_a_compressed_file_without_its_name(tmp_path: Path) -> None:
+    """It is no log without requests, also from a pipe."""
+    file = tmp_path / "kafka-request.log"
+    file.write_bytes(WHOLE)
+    for result, name in ((check(file), file), (check("-", WHOLE), "standard input")):
+        assert 2 == result.exit_code
+        assert f"{name} is compressed: uncompress it, or let a gzip file end in" in result.stderr
