@@ -28,13 +28,11 @@ class InitProducerIdAnswer(Wire, frozen=True):
 
     Attributes:
         producer_id: the id; -1 if the answer contains none.
-        producer_epoch: how often the broker has returned this id again.
         error: Kafka's error code; None without an answer.
         throttle_time_ms: the throttle time.
     """
 
     producer_id: Int64 = -1
-    producer_epoch: Int32 = -1
     error: Int32 | None = msgspec.field(default=None, name="errorCode")
     throttle_time_ms: Int32 = 0
 

@@ -21,7 +21,7 @@ _INVOICES_ID = "4L6g3nShT-eMCtK--X86sw"
     ("number", "expected"),
     [
         (2, None),
-        (3, InitProducerIdAnswer(1000001, 0, 0)),
+        (3, InitProducerIdAnswer(1000001, 0)),
         (4, TopicChanges((TopicChange("invoices", _INVOICES_ID, 12, 0),), validate_only=False)),
         (5, TopicChanges((TopicChange("invoices", "", 24, 89),), validate_only=False)),
         (6, TopicChanges((TopicChange("invoices", _INVOICES_ID, None, 0),), validate_only=False)),
@@ -35,8 +35,8 @@ def test_every_api_that_matters(number: int, expected: Detail | None) -> None:
 @pytest.mark.parametrize(
     ("number", "expected"),
     [
-        (0, InitProducerIdAnswer(-1, -1, 14)),
-        (1, InitProducerIdAnswer(0, 0, 0)),
+        (0, InitProducerIdAnswer(-1, 14)),
+        (1, InitProducerIdAnswer(0, 0)),
         (6, TopicChanges((TopicChange("t1", "", 3, 0),), validate_only=False)),
         (8, None),
     ],
@@ -50,7 +50,7 @@ def test_a_real_brokers_lines(number: int, expected: Detail | None) -> None:
 @pytest.mark.parametrize(
     ("api_key", "request_body", "expected"),
     [
-        (22, {}, InitProducerIdAnswer(-1, -1, None)),
+        (22, {}, InitProducerIdAnswer(-1, None)),
         (
             19,
             {"topics": [{"name": "t", "numPartitions": 3}], "validateOnly": True},

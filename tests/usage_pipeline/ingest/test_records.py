@@ -104,6 +104,14 @@ def test_an_odd_number(line: bytes, at: int, odd: object) -> None:
     assert_says_what_its_lines_say(b"\n".join([line, changed, line]), BERLIN)
 
 
+def test_an_odd_epoch_takes_no_id_away() -> None:
+    """Nothing reads the epoch of a producer."""
+    id_line = next(text for text in BY_HAND if b'"producerEpoch":0' in text)
+    odd = id_line.replace(b'"producerEpoch":0', b'"producerEpoch":%d' % (1 << 63))
+    assert_says_what_its_lines_say(odd, BERLIN)
+    assert [1_000_001] == parsed(odd).rows["producer_id"].to_pylist()
+
+
 def test_a_client_id_forges_no_field() -> None:
     """What is in a string stays in it, even a whole line of the log."""
     forged = '"},"principal":"User:eve","x":{"request":{"acks":0}} (kafka.request.logger)'

@@ -23,7 +23,7 @@ from usage_pipeline.kernels.line_detail import Detail, QuotaChange, QuotaChanges
         ),
         (1, Produce(0, (ProduceTopic((ProducePartition(0, 812),), "metrics"),))),
         (2, None),
-        (3, InitProducerIdAnswer(1000001, 0, 0)),
+        (3, InitProducerIdAnswer(1000001, 0)),
         (5, TopicChanges((TopicChange("invoices", "", 24, 89),), validate_only=False)),
         (
             7,
