@@ -1,9 +1,9 @@
 """Reads a CSV file: a table of readings, or what Grafana downloads from a panel.
 
-The header names the columns. One is the time. A column is a size if its name tells of total or
-available bytes. The name may be a metric with labels, as in Grafana's header, or the text of a
-legend, which becomes the label ``series``. In Grafana's table view, the metric is in the column
-``__name__`` and the size in ``Value``. Any other column is a label.
+The header names the columns. One is the time. A column that a rule names is a label. Another one is
+a size if its name tells of total or available bytes. The name may be a metric with labels, as in
+Grafana's header, or the text of a legend, which becomes the label ``series``. In Grafana's table
+view, the metric is in the column ``__name__`` and the size in ``Value``.
 
 Example: of the header ``time,host,size,avail``, each row is a point of ``size`` and one of
 ``avail``, with the label ``host``.
@@ -104,12 +104,12 @@ def _columns(file: str, header: Sequence[str], wanted: Collection[str]) -> _Colu
         series = _series(file, name)
         if at == time:
             continue
-        if series.kind is not None:
+        if name == "__name__" or name in wanted:
+            labels[at] = name
+        elif series.kind is not None:
             sizes[at] = series
         elif "__name__" in header and name.startswith("Value"):
             sizes[at] = Series("", (("file", file),))
-        elif name == "__name__" or name in wanted:
-            labels[at] = name
     if not sizes:
         raise DataError(
             f"{file}, line 1: none of the columns {', '.join(header)} is a size: {NAMES}"

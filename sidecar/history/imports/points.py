@@ -13,7 +13,7 @@ from typing import Final
 
 from sidecar.errors import SidecarError
 
-_AVAILABLE: Final = re.compile("avail", re.IGNORECASE)
+_AVAILABLE: Final = re.compile("avail(?!ability)", re.IGNORECASE)
 _TOTAL: Final = re.compile("capacity|size|total", re.IGNORECASE)
 _OTHER_UNIT: Final = re.compile(
     r"(?:(?:[\W_][kmgtKMGT]|[a-z][KMGT])[iI]?[bB]|(?i:(?:kilo|mega|giga|tera|[kmgt][ei]bi|[kmgt])"

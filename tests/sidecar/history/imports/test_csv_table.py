@@ -28,6 +28,13 @@ def test_a_table_with_columns() -> None:
     assert expected == points(text, "host")
 
 
+def test_a_column_of_a_rule_is_no_size() -> None:
+    """Whatever its name tells of; an availability zone is none in any case."""
+    text = "time,size_class,availability_zone,avail\n60,large,eu-west-1a,25\n"
+    labels = {"file": "a.csv", "series": "avail", "size_class": "large"}
+    assert [("avail", labels, 60.0, 25)] == points(text, "size_class")
+
+
 @pytest.mark.parametrize("start", ["", "\ufeff", "sep=,\r\n"])
 def test_grafana_s_columns_are_series(start: str) -> None:
     """With labels in either form, or a legend, and as it is made for Excel."""

@@ -36,6 +36,7 @@ AT_S = 1_767_600_000.0
         ("size %", None),
         ("kafka-gb-1 avail", Kind.AVAILABLE),
         ("total_b", Kind.TOTAL),
+        ("availability_zone", None),
     ],
 )
 def test_the_name_tells_what_a_size_is_of(name: str, expected: Kind | None) -> None:
