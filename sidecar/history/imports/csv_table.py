@@ -76,7 +76,12 @@ def csv_points(
     lines = text.removeprefix("\ufeff").splitlines(keepends=True)
     separator = _SEPARATOR.fullmatch(lines[0].strip()) if lines else None
     skipped = 1 if separator else 0
-    reader = csv.reader(lines[skipped:], delimiter=separator[1] if separator else ",", strict=True)
+    reader = csv.reader(
+        lines[skipped:],
+        delimiter=separator[1] if separator else ",",
+        skipinitialspace=True,
+        strict=True,
+    )
     series: defaultdict[tuple[str, ...], list[_Row]] = defaultdict(list)
     """The rows with the same labels."""
     try:

@@ -16,9 +16,11 @@ def points(text: str, *wanted: str) -> list[tuple[str, dict[str, str], float, in
     ]
 
 
-def test_a_table_with_columns() -> None:
+@pytest.mark.parametrize("comma", [",", ", "])
+def test_a_table_with_columns(comma: str) -> None:
     """The columns of the rules are labels; others, such as used bytes, are not."""
     text = "time,host,used,size,avail\n60,kafka-3,75,100,25\n120,kafka-3,,100,\n"
+    text = text.replace(",", comma)
     labels = {"file": "a.csv", "host": "kafka-3"}
     expected = [
         ("size", {**labels, "series": "size"}, 60.0, 100),
