@@ -28,11 +28,12 @@ NAMED: Final = r"(?:broker|kafka|node|controller)(?:[-_]?|(?:_id)?=)"
 DEFAULT_PATTERNS: Final = (
     # This does not match the version in kafka_2.13-4.3.1 or kafka-3.9.1, nor the container in
     # broker-3_kafka_kafka-9f8e0a.log, nor the date in kafka-2026-11-20.log or
-    # kafka-2026112010.log, nor the node pool in my-cluster-kafka-1-7/.
+    # kafka-2026112010.log, nor the node pool in my-cluster-kafka-1-7/ or
+    # the address in kafka-10-0-1-7/.
     re.compile(
         NAMED
         + r"(?!(?:19|20)\d\d([-_.]?)(?:0[1-9]|1[0-2])\1(?:0[1-9]|[12]\d|3[01])(?:\d\d)*(?!\d))"
-        r"(?P<broker>\d+)(?![0-9A-Za-z]|\.\d{1,2}(?!\d)|-\d{1,5}[/_])"
+        r"(?P<broker>\d+)(?![0-9A-Za-z]|\.\d{1,2}(?!\d)|(?:-(?!(?:19|20)\d\d)\d{1,5})+[/_])"
     ),
     # A folder of digits, but no year or date, nor one of several such folders, as in 2026/03/04.
     re.compile(r"(?:^/?|(?:^|/)[^/]*[^\d/][^/]*/)(?!(?:19|20)\d\d/)(?P<broker>\d{1,6})/(?!\d+/)"),

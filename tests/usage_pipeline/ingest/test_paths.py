@@ -36,6 +36,7 @@ from usage_pipeline.ingest.paths import (
         ("/logs/broker-3/kafka-202611201059.log", 3),
         ("/logs/kafka-2026/x.log", 2026),
         ("/logs/broker-3-20261120/kafka-request.log", 3),
+        ("/logs/broker-3-2026-11-20/kafka-request.log", 3),
         ("/logs/kafka-0-kxp2q/kafka-request.log", 0),
         ("/logs/broker-192168010/kafka-request.log", 192168010),
         ("/logs/kafka-1921681010/kafka-request.log", 1921681010),
@@ -75,6 +76,7 @@ def test_what_names_a_broker(path: str, pattern: str | None, expected: str) -> N
         "/logs/kafka-2026-11-20.log",
         "/logs/my-cluster-kafka-1-7/kafka-request.log",
         "/var/log/pods/kafka_my-cluster-kafka1-7_2f6b8d9e/kafka/0.log",
+        "/logs/kafka-10-0-1-7/kafka-request.log",
     ],
 )
 def test_a_path_without_a_broker_is_refused(path: str) -> None:
