@@ -185,5 +185,6 @@ def _conflict(known: Point, point: Point, log_dir: LogDir) -> str:
         return f"{text}Remove one of the two"
     return (
         f"{text}{known.series} and {point.series} are mapped to the same volume: let --match or"
-        " --log-dir distinguish them, or use the smallest of both in the query (min by)"
+        " --log-dir distinguish them, or use the smallest of both in the query: min by (__name__,"
+        " and the labels that --match reads)"
     )

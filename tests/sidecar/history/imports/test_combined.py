@@ -154,6 +154,8 @@ def test_two_series_of_a_volume_have_to_agree() -> None:
     with pytest.raises(DataError, match=re.escape(expected)) as raised:
         combined(size, other)
     assert "let --match or --log-dir distinguish them" in str(raised.value)
+    # Without __name__, the smallest of total and available bytes would be one nameless series.
+    assert "min by (__name__, " in str(raised.value)
     with pytest.raises(DataError, match="Remove one of the two"):
         combined(size, point("size", "1", 0.0, 3))
 
