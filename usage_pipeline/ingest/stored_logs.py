@@ -40,8 +40,12 @@ from usage_pipeline.tables.schemas import UNNAMED
 _SIZE_BYTES: Final = 4
 """The end of a gzip file, which has the uncompressed size (RFC 1952)."""
 _CONTROLLER: Final = re.compile(r"controller[^/\d]*\d+$")
-_UID: Final = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
-"""Of a pod, which has another one each time it is made: /var/log/pods/NAMESPACE_POD_UID/."""
+_NAMESPACE: Final = re.compile(
+    r"/([a-z0-9-]+)_[a-z0-9.-]+_[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}/"
+    r"|/[a-z0-9.-]+_([a-z0-9-]+)_[a-z0-9-]+-[0-9a-f]{64}\.log"
+)
+"""Of a pod: pods/NAMESPACE_POD_UID/ and containers/POD_NAMESPACE_CONTAINER-ID.log of /var/log. The
+ids are others each time a pod or a container is made."""
 
 
 def log_files(
@@ -111,7 +115,7 @@ def _refuse_alike(files: Iterable[LogFile], below: Iterable[str], *, is_one_clus
         below: for each file, the rest of the path after the broker's id.
         is_one_cluster: whether the caller has named the cluster.
     """
-    seen: dict[tuple[int, str], tuple[str, str]] = {}
+    seen: dict[tuple[int, str | None], tuple[str, str]] = {}
     roles: dict[tuple[str, int], tuple[bool, str]] = {}
     for file, rest in zip(files, below, strict=True):
         role = _CONTROLLER.search(file.path.removesuffix(rest)) is not None, file.path
@@ -123,15 +127,18 @@ def _refuse_alike(files: Iterable[LogFile], below: Iterable[str], *, is_one_clus
                 " brokers' logs alone, --request-logs '/logs/kafka-*'"
             )
         if file.cluster == UNNAMED and not is_one_cluster:
-            plain = _UID.sub("", file.path)
-            before = seen.setdefault((file.broker, _UID.sub("", rest)), (plain, file.path))
-            if before[0] != plain:
-                raise ClusterError(
-                    f"{before[1]} and {file.path} are both logs of a broker {file.broker}. If there"
-                    " is one cluster, name it with --cluster-id. If there are two, name them in the"
-                    " paths, cluster_id=eu/broker-3, or by a group in --broker-pattern,"
-                    r" '/(?P<cluster>\w+)/broker-(?P<broker>\d+)/'"
-                )
+            places: dict[str | None, str] = {rest: file.path}
+            if pod := _NAMESPACE.search(file.path):
+                places[None] = pod[1] or pod[2]
+            for key, place in places.items():
+                before = seen.setdefault((file.broker, key), (place, file.path))
+                if before[0] != place:
+                    raise ClusterError(
+                        f"{before[1]} and {file.path} are both logs of a broker {file.broker}. If"
+                        " there is one cluster, name it with --cluster-id. If there are two, name"
+                        " them in the paths, cluster_id=eu/broker-3, or by a group in"
+                        r" --broker-pattern, '/(?P<cluster>\w+)/broker-(?P<broker>\d+)/'"
+                    )
 
 
 def files_of(path: str) -> dict[str, fs.FileInfo]:

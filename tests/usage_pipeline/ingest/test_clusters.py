@@ -61,14 +61,22 @@ def test_brokers_of_one_id_are_not_taken_for_one(tmp_path: Path) -> None:
     assert {f"{each}/broker-3/x.log": each for each in "ab"}.items() < named.items()
 
 
-def test_pods_of_two_namespaces_are_not_taken_for_one(tmp_path: Path) -> None:
-    """Their folders differ by the pod's id too, as those of a pod that was made again do."""
-    ids = [f"1f2e3d4c-0000-4000-8000-00000000000{number}" for number in range(3)]
-    put(tmp_path, *(f"a_kafka-3_{each}/kafka/0.log" for each in ids[:2]))
+@pytest.mark.parametrize(
+    "name",
+    [
+        "{namespace}_kafka-3_1f2e3d4c-0000-4000-8000-00000000000{number}/kafka/0.log",
+        "kafka-3_{namespace}_kafka-{number:a>64}.log",
+    ],
+)
+def test_pods_of_two_namespaces_are_not_taken_for_one(tmp_path: Path, name: str) -> None:
+    """A pod that was made again has another id, and may be on another node."""
+    for number, node in enumerate("xxy"):
+        put(tmp_path, f"{node}/" + name.format(namespace="a", number=number))
     assert {"default"} == set(found(tmp_path).values())
-    put(tmp_path, f"b_kafka-3_{ids[2]}/kafka/0.log")
-    with pytest.raises(ClusterError, match=r"a_kafka-3_.* and .*b_kafka-3_.* are both logs of"):
+    put(tmp_path, "y/" + name.format(namespace="b", number=3))
+    with pytest.raises(ClusterError, match=r"are both logs of a broker 3"):
         found(tmp_path)
+    assert {"eu"} == set(found(tmp_path, "eu").values())
 
 
 @pytest.mark.parametrize("cluster", [None, "eu"])
