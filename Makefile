@@ -92,9 +92,10 @@ unit: $(INSTALLED)
 	$(ALONE) -m '$(UNIT) and not (slow or rare)' $(call WITHOUT,helm|rare|slow|spark) \
 	    --ignore=tests/sidecar/api/test_openapi.py -p no:schemathesis
 
+# Many times as many examples, in what brokers leave of the processor.
 unit-thorough: $(INSTALLED)
 	COVERAGE_FILE=.coverage.unit \
-	    nice $(ALONE) -m '$(UNIT)' --hypothesis-profile=thorough --cov --cov-report=
+	    nice $(ALONE) -m '$(UNIT)' --hypothesis-profile=thorough --timeout=900 --cov --cov-report=
 
 unit-all: $(INSTALLED)
 	nice $(ALONE) -m '$(UNIT) and not rare' $(call WITHOUT,helm|rare|spark)
