@@ -13,7 +13,8 @@ client-ids before, so for quotas of users the highest of all samples counts then
 
 Exporters name samples by their rules. These are recognised, in any case:
 ``kafka_server_Produce_byte_rate{user=...,client_id=...}`` (no rules, as Amazon MSK),
-``kafka_server_quota_byte_rate{resource="Produce",...}`` (the exporter's examples), and
+``kafka_server_quota_byte_rate{resource="Produce",...}`` (the exporter's examples),
+``kafka_server_quota_Produce_byte_rate{...}``, and
 ``kafka_server_produce_client_id_NAME_byte_rate`` (its example for KRaft).
 
 Example: etl writes 3 MB/s. A quota is set at 0 s. The samples show 0.6 MB/s at 2 s and 3 MB/s from
@@ -78,8 +79,11 @@ def highest(text: str) -> Highest:
 
 def _shape(name: str, labels: Mapping[str, str]) -> int | None:
     """The place of a sample in ``Highest``; None if it is not of produce requests."""
-    of_user, of_client = "_user_" in name, "_client_id_" in name
-    is_produce = name.startswith("kafka_server_produce")
+    kind = name.removeprefix("kafka_server_").removeprefix("quota_")
+    # What producers inside the broker send begins with "producer_".
+    is_produce = kind.startswith("produce_")
+    kind = kind.removeprefix("produce_")
+    of_user, of_client = kind.startswith("user_"), "client_id_" in kind
     for label, value in labels.items():
         if label.lower() == "user":
             of_user = of_user or bool(value)
