@@ -114,7 +114,9 @@ class KafkaQuotas:
         produce = {
             entity: values[_KEY]
             for entity, values in without_records(quotas).items()
-            if _KEY in values and entity.ip is None
+            # No client has an empty name, and Kafka refuses to change its quota. Migrations to
+            # KRaft left such quotas in place of a default's (KAFKA-16411).
+            if _KEY in values and entity.ip is None and "" not in (entity.user, entity.client_id)
         }
         return Found(produce, originals_in(quotas))
 

@@ -79,6 +79,21 @@ async def test_no_default_is_added_beside_a_default_user(clock: FakeClock) -> No
     assert is_rung(cluster.produce(Entity(DEFAULT)))
 
 
+async def test_a_quota_of_an_empty_name_stays_as_it_is(clock: FakeClock) -> None:
+    """No client has it, and Kafka changes none. Migrations to KRaft left it (KAFKA-16411)."""
+    nameless = {
+        Entity(""): {KEY: 1e7},
+        Entity(client_id=""): {KEY: 1e7},
+        Entity("", "a"): {KEY: 1e7},
+    }
+    cluster = kafka({ALICE: {KEY: 1e7}, **nameless})
+    sidecar = Sidecar(cluster, clock)
+    await sidecar.run(0.0, 30.0)
+    lowered = {entity for entity in cluster.quotas if not is_record(entity)} - nameless.keys()
+    assert {ALICE, REST} == lowered == sidecar.throttle.lowered.keys()
+    assert nameless == {entity: cluster.quotas[entity] for entity in nameless}
+
+
 async def test_the_first_quota_of_clients_without_one_is_twice_what_they_write(
     clock: FakeClock,
 ) -> None:
