@@ -375,8 +375,8 @@ class VolumeDocument:
     read_at: Time | None
     """When the request for the sizes was sent."""
     fill_bytes_per_second: float | None
-    """The fill rate, negative while it empties; null before a second reading, and
-    offline."""
+    """The fill rate, negative while it empties; null before a second reading, offline, and
+    while its broker is not active."""
     seconds_to_limit: Annotated[float, Field(ge=0)] | None
     """The time until its limit at that rate; 0 when violated, null when that is not
     within ten years."""

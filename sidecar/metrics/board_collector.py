@@ -310,8 +310,8 @@ _OF_A_VOLUME: Final[Mapping[str, tuple[str, Callable[[VolumeState], float | None
         lambda state: float(state.online),
     ),
     "fill_bytes_per_second": (
-        "How fast the volume fills, negative while it empties; no series while that is unknown "
-        "or its broker reports no sizes.",
+        "How fast the volume fills, negative while it empties; no series while that is unknown, "
+        "its broker reports no sizes, or its broker is not active.",
         lambda state: state.fill.bytes_per_second if state.online else None,
     ),
     "limit_bytes": (

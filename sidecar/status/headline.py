@@ -326,11 +326,7 @@ def _until(snapshot: Snapshot, now: Now) -> list[Until]:
                 now.moment(decision.override.ends_at),
             )
         ]
-    found = (
-        _throttled_until(decision, snapshot.rules.required_limit, now)
-        if decision.violations
-        else _free_until(snapshot, now)
-    )
+    found = _throttled_until(snapshot, now) if decision.violations else _free_until(snapshot, now)
     if decision.valid_until is not None:
         text = "If no more readings come, the fallback applies after"
         found.append(Until(text, now.moment(decision.valid_until)))
@@ -366,8 +362,12 @@ def _held(snapshot: Snapshot) -> VolumeState | None:
     return low[0] if low and why_retained(snapshot.memory, low[0]) else None
 
 
-def _throttled_until(decision: Decision, limit: Limit, now: Now) -> list[Until]:
-    ends = [_released_at(state, limit.released) for state in decision.violations]
+def _throttled_until(snapshot: Snapshot, now: Now) -> list[Until]:
+    decision, limit = snapshot.decision, snapshot.rules.required_limit
+    ends = [
+        None if why_retained(snapshot.memory, state) else _released_at(state, limit.released)
+        for state in decision.violations
+    ]
     known_ends = [at for at in ends if at is not None]
     volumes = "volume that violates the limit" if limit.release_margin else "volume"
     text = f"Until every {volumes} has {limit.released.within()}"
@@ -377,7 +377,7 @@ def _throttled_until(decision: Decision, limit: Limit, now: Now) -> list[Until]:
 
 
 def _released_at(state: VolumeState, limit: Limit) -> float | None:
-    rate = state.fill.bytes_per_second if state.online else None
+    rate = state.fill.bytes_per_second
     missing = limit.judge(state.volume).threshold_bytes - state.volume.available_bytes
     left_s = seconds_to(max(missing, 1.0), None if rate is None else -rate)
     return None if left_s is None else state.read_at + left_s

@@ -170,7 +170,12 @@ def _with_membership(memory: Memory, membership: Membership, now: float, rules: 
             continue
         # Only volumes that throttle outlive a broker's membership. So the restart of a full broker
         # releases nobody, and a dead broker that was healthy throttles nobody.
-        volumes = tuple(volume for volume in state.volumes if is_low(volume, rules))
+        # Nobody reads how they fill now. By the rate of then, a throttle would end in the past.
+        volumes = tuple(
+            replace(volume, fill=first_fill(volume.read_at, volume.volume.used_bytes))
+            for volume in state.volumes
+            if is_low(volume, rules)
+        )
         left = BrokerState(
             state.read_at,
             volumes,

@@ -179,6 +179,16 @@ def test_until_when_producers_are_throttled() -> None:
     assert Moment("1970-01-01T00:00:30Z", "00:00:30 UTC", "in 15 s") == emptying.until[0].moment
 
 
+@pytest.mark.parametrize("is_fenced", [True, False], ids=["fenced", "silent"])
+def test_a_volume_that_is_not_read_has_no_end(is_fenced: bool) -> None:
+    """Nobody knows whether it still empties, and by the last rate the end would be past."""
+    other = [reading(1, 60.0, {"/d": 50 * GB}, total=100 * GB)]
+    away = whole(60.0, other, silent=() if is_fenced else [2], fenced=[2] if is_fenced else ())
+    shown = head([free(2, 0.0, 7), free(2, 10.0, 8), away])
+    assert "had 8.0 GB left when last read" in shown.sentence
+    assert Until("Until every volume has more than 10.0 GB available.") == shown.until[0]
+
+
 def test_within_the_release_margin() -> None:
     """It says what a volume above the limit still lacks, and when it will have that."""
     margin = MinAvailableBytes(10 * GB, release_margin=5 * GB)

@@ -191,6 +191,17 @@ def test_fill_continues_after_offline() -> None:
     assert (True, 1.0, 20.0) == (state.online, state.fill.bytes_per_second, state.read_at)
 
 
+def test_nobody_knows_how_a_fenced_volume_fills() -> None:
+    """Its last sizes count, but not its last rate, by which it would be at its limit long since."""
+    other = [reading(2, 20.0, {"/d0": 99})]
+    read = [whole(at, [reading(1, at, {"/d0": free})]) for at, free in ((0.0, 35), (10.0, 30))]
+    states = list(after(*read, whole(20.0, other, fenced=[1])).volumes())
+    assert [(1, 30, None), (2, 99, None)] == [
+        (each.volume.broker_id, each.volume.available_bytes, each.fill.bytes_per_second)
+        for each in states
+    ]
+
+
 def test_log_dir_that_was_gone_starts_anew() -> None:
     """A log dir that comes back after it was gone has no rate: it may be another disk."""
     memory = after(
