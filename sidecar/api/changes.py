@@ -189,7 +189,7 @@ class Changes:
         is_known = broker is not None and (log_dir is None or bool(known))
         if not is_known and not self.board.unread:
             raise HTTPException(404, "This sidecar remembers no reading of it.")
-        answers = broker is not None and broker_id in memory.active and broker.failure is None
+        answers = broker is not None and broker_id in memory.active and not broker.is_silent
         if answers and (log_dir is None or any(each.online for each in known)):
             raise HTTPException(
                 409,

@@ -30,7 +30,9 @@ def _members(board: Board) -> Iterator[Metric]:
         " has left and still counts.",
     )
     failing = _of_brokers(
-        "broker_failing", "1 when an active broker did not answer when it was last asked."
+        "broker_failing",
+        "1 when an active broker did not answer when it was last asked, or answered without all"
+        " sizes.",
     )
     for broker_id in sorted({*active, *memory.fenced, *memory.brokers}):
         members.add_metric([str(broker_id)], float(broker_id in active))

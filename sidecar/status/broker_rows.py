@@ -1,4 +1,4 @@
-"""The brokers that are down or did not answer, and the readers of this sidecar.
+"""The brokers that are down, or did not answer with all sizes, and the readers of this sidecar.
 
 Example: of three brokers one is fenced: one row, and "3 brokers, 2 answered".
 """
@@ -30,12 +30,12 @@ _WITH_ERRORS: Final = (((4, 0, 0), (4, 2, 2)), ((4, 3, 0), (4, 3, 2)))
 
 @dataclass(frozen=True, slots=True)
 class Down:
-    """A broker that is down or did not answer.
+    """A broker that is down, or did not answer with all sizes.
 
     Attributes:
         broker_id: the broker's node id.
         address: host:port; "" when the broker is no longer in the cluster's list.
-        state: fenced, departed, or not answering.
+        state: fenced, departed, not answering, or answering without all sizes.
         why: the failure in words; "" when none is known.
         since: when this failure began.
         last_seen: when the broker last answered.
@@ -61,7 +61,7 @@ class Brokers:
     Attributes:
         active: the number of active brokers.
         listed: when the cluster last listed its brokers; None before the first poll.
-        down: the brokers that are down or did not answer, ``SHOWN`` at most.
+        down: the brokers that are down, or did not answer with all sizes, ``SHOWN`` at most.
         more_down: the number of further such brokers.
         failed_polls: the number of failed polls in a row.
         why: why the last poll failed; "" when it succeeded.
@@ -251,8 +251,8 @@ def _down(broker_id: int, address: str, snapshot: Snapshot, now: Now) -> Down:
     state = {"active": "does not answer", "fenced": "fenced", "departed": "has left the cluster"}[
         name
     ]
-    if name == "active" and broker.failure is None:
-        state = "not polled yet"
+    if name == "active" and not broker.is_silent:
+        state = "answers without all sizes" if broker.failure else "not polled yet"
     return Down(
         broker_id=broker_id,
         address=address,

@@ -264,7 +264,7 @@ def _sentence(snapshot: Snapshot, counts: ReaderCounts) -> str:
             cause = unknown(memory) or "no volume has been read yet"
             return f"{does}, by the fallback: {cause}."
         answers = any(
-            (broker := memory.brokers.get(broker_id)) is not None and broker.failure is None
+            (broker := memory.brokers.get(broker_id)) is not None and not broker.is_silent
             for broker_id in memory.active
         )
         what = "some volumes" if memory.failure is not None and answers else "the volumes"
@@ -340,7 +340,11 @@ def _to_do(snapshot: Snapshot, counts: ReaderCounts) -> Iterator[ToDo]:
         text = "Let a broker's quota callback read this sidecar: none has in the last 10 minutes"
         yield ToDo(text, "override")
     if decision.source is Source.FALLBACK:
-        answering = "the brokers answer" if snapshot.rules.limit else "the factor source works"
+        answering = (
+            "the brokers report their volumes"
+            if snapshot.rules.limit
+            else "the factor source works"
+        )
         yield ToDo(f"Make sure that {answering}", "brokers")
     elif decision.violations and why_retained(snapshot.memory, worst(decision.violations)):
         text = "Check the broker and the disk of the volume, which can't be read now"

@@ -23,7 +23,7 @@ from sidecar.throttle.fill import Fill, first_fill, seconds_to
 from sidecar.throttle.limits import Verdict
 from sidecar.throttle.user_throttles import UserThrottles
 from sidecar.throttle.validity import is_valid
-from sidecar.volumes import Failure, LogDir, Membership, OfflineLogDir, Volume
+from sidecar.volumes import Failure, FailureKind, LogDir, Membership, OfflineLogDir, Volume
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +115,12 @@ class BrokerState:
     failed_since: float | None = None
     retained: bool = False
     missing_since: float | None = None
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it did not answer the last request; without some sizes, it did answer."""
+        failure = self.failure
+        return failure is not None and failure.kind is not FailureKind.UNREADABLE_LOG_DIR
 
     @property
     def seen_at(self) -> float | None:

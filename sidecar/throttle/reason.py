@@ -50,7 +50,7 @@ def within(memory: Memory, limit: Limit, known: str = "") -> str:
     silent = [
         broker_id
         for broker_id in sorted(memory.active)
-        if (state := memory.brokers.get(broker_id)) is not None and state.failure is not None
+        if (state := memory.brokers.get(broker_id)) is not None and state.is_silent
     ]
     if silent and len(silent) == len(memory.active):
         return f"every volume had {limit.within()} when last read{known}, and no broker answers"
@@ -209,7 +209,7 @@ def why_retained(memory: Memory, state: VolumeState) -> str:
         return " when last read, and " + (
             "the log dir is offline" if is_offline else "its sizes can't be read"
         )
-    if broker is not None and broker.failure is not None:
+    if broker is not None and broker.is_silent:
         return " when last read, and the broker does not answer"
     if memory.failure is not None:
         return " when last read, and the last poll failed"

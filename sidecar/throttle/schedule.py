@@ -27,7 +27,6 @@ from dataclasses import dataclass, replace
 
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import BrokerState, Memory, VolumeState
-from sidecar.volumes import FailureKind
 
 _SLOPE_S = 5.0
 """A dozen readings in the window of a rate (``sidecar.throttle.slope``)."""
@@ -244,7 +243,7 @@ def _due(broker_id: int, memory: Memory, timing: Timing, polls: OwnPolls) -> flo
     """When a follower has to ask a broker itself, steady seconds."""
     state = memory.brokers.get(broker_id, BrokerState())
     asked_at = polls.asked_at.get(broker_id, -math.inf)
-    if broker_id not in memory.active or state.read_at is None or _is_silent(state):
+    if broker_id not in memory.active or state.read_at is None or state.is_silent:
         return asked_at + timing.interval_s
     is_own = broker_id == polls.own_broker
     brokers = len(memory.active)
@@ -282,15 +281,9 @@ def _full(state: BrokerState) -> list[VolumeState]:
     return [volume for volume in state.violating if volume.online]
 
 
-def _is_silent(state: BrokerState) -> bool:
-    """Whether the broker did not answer the last request."""
-    failure = state.failure
-    return failure is not None and failure.kind is not FailureKind.UNREADABLE_LOG_DIR
-
-
 def _silent_s(state: BrokerState, now: float) -> float:
     """How long the broker has not answered, seconds; a wait of that time doubles."""
-    since = state.failed_since if _is_silent(state) else None
+    since = state.failed_since if state.is_silent else None
     return 0.0 if since is None else now - since
 
 

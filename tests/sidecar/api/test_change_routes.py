@@ -443,6 +443,17 @@ async def test_an_offline_log_dir_of_a_live_broker_is_forgotten() -> None:
     assert [sidecar.board.snapshot] == sidecar.disk.written
 
 
+async def test_a_broker_that_answers_without_all_sizes_is_not_forgotten() -> None:
+    """It is read again; the log dir without sizes can be forgotten by its path."""
+    sidecar = FakeSidecar()
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 50, "/e": 5})]))
+    sidecar.see(whole(1.0, [reading(1, 1.0, {"/e": 5}, unreadable=["/d"])]))
+    assert_problem((await send(sidecar, "DELETE", "/v1/brokers/1"))[0], 409)
+    url = "/v1/brokers/1/log-dirs"
+    assert_problem((await send(sidecar, "DELETE", url, params={"path": "/e"}))[0], 409)
+    assert 200 == (await send(sidecar, "DELETE", url, params={"path": "/d"}))[0].status_code
+
+
 @pytest.mark.parametrize("broker_id", ["-1", "2147483648", "x", "1.5", "1_0", "%00", "٣"])
 async def test_ids_that_no_broker_can_have(sidecar: FakeSidecar, broker_id: str) -> None:
     """The answer is 422, and the path is not repeated."""

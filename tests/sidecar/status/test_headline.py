@@ -369,6 +369,21 @@ def test_what_to_do() -> None:
     assert [[], ["contents-1"], ["contents-1"], ["brokers"], ["brokers"]] == sections
 
 
+def test_a_broker_without_all_sizes_answers() -> None:
+    """What helps against a full volume is the same beside a log dir without sizes."""
+
+    def beside(at: float, gigabytes: int) -> Observation:
+        seen = {"/e": gigabytes * GB}
+        return whole(at, [reading(1, at, seen, total=100 * GB, unreadable=["/d"])])
+
+    both = whole(0.0, [reading(1, 0.0, {"/d": 50 * GB, "/e": 50 * GB}, total=100 * GB)])
+    full = head([both, beside(60.0, 8)])
+    assert "/e of broker 1 has 8.0 GB left, the limit is 10.0 GB." in full.sentence
+    assert ["contents-1"] == [each.section for each in full.to_do]
+    expired = head([both, beside(301.0, 50)])
+    assert expired.sentence.endswith(", by the fallback: some volumes can't be read any more.")
+
+
 def test_disabled() -> None:
     """Nothing is polled."""
     board = Board(Disabled(), FakeClock())

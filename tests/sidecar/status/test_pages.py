@@ -74,6 +74,15 @@ async def test_brokers_that_are_not_seen() -> None:
     assert "3 host3:9092 fenced never" in page.words
 
 
+async def test_a_broker_that_answers_without_all_sizes() -> None:
+    """The page does not say that it is silent, and names the log dir."""
+    sidecar = FakeSidecar(ask=_nobody)
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d": 50}, unreadable=["/e"])]))
+    page = await outline(sidecar)
+    assert "1 host1:9092 answers without all sizes since" in page.words
+    assert "the sizes of /e can't be read: error 999" in page.words
+
+
 async def test_a_fenced_broker_that_keeps_the_throttle_on() -> None:
     """The page says how it is forgotten, if it does not come back."""
     sidecar = throttled()

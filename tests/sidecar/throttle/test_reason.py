@@ -230,6 +230,28 @@ def test_only_old_readings_are_told_as_old() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("left", "expected"),
+    [
+        (
+            10,
+            "broker 1 /data/d1 has 10.0 MB of 64.0 MB available (15.6%), at or below the limit of "
+            "40.0 MB",
+        ),
+        (
+            50,
+            "every volume has more than 40.0 MB available (2 volumes, 1 broker); those of 1 "
+            "unreadable log dir when last read",
+        ),
+    ],
+    ids=["full", "room"],
+)
+def test_a_broker_without_all_sizes_answers(left: int, expected: str) -> None:
+    """Only the log dir without sizes is as last read; the one beside it was read now."""
+    beside = reading(1, 10.0, {"/data/d1": left * MB}, total=64 * MB, unreadable=["/data/d0"])
+    assert expected == why(after(whole(0.0, [mb(1, 50, 50)]), whole(10.0, [beside])), 10.0)
+
+
 def test_some_volumes_are_known() -> None:
     """The fallback applies, since one broker was never read."""
     partly = after(whole(0.0, [mb(1, 50)], silent=[2]))
