@@ -117,26 +117,27 @@ def _on_volume(
     state: VolumeState, memory: Memory, contents: VolumeContents, now: Now, target: Target
 ) -> OnVolume:
     broker_id, log_dir = state.volume.place
+    # A volume can grow even if its broker is down, perhaps because it is full.
+    growth = target.growth(state, memory)
+    assumed = (target.assumed,) if growth and target.assumed else ()
+    shown = OnVolume(broker_id, log_dir, None, "", (), "", growth, assumed)
     if broker_id not in memory.active:
-        return OnVolume(broker_id, log_dir, None, "The broker is not in the cluster now.", (), "")
+        return replace(shown, why_not="The broker is not in the cluster now.")
     found = contents.request(broker_id)
     if found is None:
-        return OnVolume(broker_id, log_dir, None, "", (), "")
-    answered_at = now.moment(found.answered_at)
+        return shown
+    shown = replace(shown, answered_at=now.moment(found.answered_at))
     if isinstance(found.result, Failure):
-        return OnVolume(broker_id, log_dir, answered_at, found.result.message, (), "")
+        return replace(shown, why_not=found.result.message)
     topics = found.result.get(log_dir)
     if topics is None:
-        return OnVolume(broker_id, log_dir, answered_at, "The broker did not report it.", (), "")
-    return OnVolume(
-        broker_id,
-        log_dir,
-        answered_at,
-        "",
-        _topics(topics, found.splits.get(log_dir), _rooms(memory, broker_id), target),
-        _more(topics),
-        target.growth(state, memory),
-        target.about if topics.topics else (),
+        unreported = "The broker did not report it."
+        return replace(shown, why_not=unreported if state.online else "The broker can't read it.")
+    return replace(
+        shown,
+        topics=_topics(topics, found.splits.get(log_dir), _rooms(memory, broker_id), target),
+        more=_more(topics),
+        about=target.about if topics.topics else assumed,
     )
 
 

@@ -31,11 +31,13 @@ class Target:
         at: the options that reach the brokers.
         namespace: the namespace of Strimzi's resources; None without Strimzi.
         about: what all commands assume and need, in sentences.
+        assumed: the one of these that names the platform; "" if the settings do.
     """
 
     at: str
     namespace: str | None = None
     about: tuple[str, ...] = ()
+    assumed: str = ""
 
     @classmethod
     def of(cls, memory: Memory, tools: ToolSettings) -> "Target":
@@ -51,23 +53,25 @@ class Target:
         brokers = {**memory.fenced, **memory.active}
         found = strimzi.evidence(brokers, tools.bootstrap)
         is_strimzi = tools.platform == "strimzi" or (tools.platform == "auto" and bool(found))
+        assumed = ""
         if tools.platform == "auto":
-            about.append(
+            assumed = (
                 f"These commands are for Strimzi, since the cluster has the address {found}."
                 " SIDECAR_PLATFORM=kafka shows those for Kafka alone."
                 if found
                 else "These commands are for Kafka alone: no address has Strimzi's form. "
                 "SIDECAR_PLATFORM=strimzi shows those for Strimzi."
             )
+            about.append(assumed)
         namespace = strimzi.namespace_of(brokers, tools.bootstrap) if is_strimzi else None
-        return cls(at, namespace, tuple(about))
+        return cls(at, namespace, tuple(about), assumed)
 
     def growth(self, state: VolumeState, memory: Memory) -> Command | None:
         """Return the commands that grow a volume; None without Strimzi."""
         if self.namespace is None:
             return None
         broker_id = state.volume.broker_id
-        pod = strimzi.pod_of(broker_id, memory.active.get(broker_id, ""))
+        pod = strimzi.pod_of(broker_id, {**memory.fenced, **memory.active}.get(broker_id, ""))
         return strimzi.growth(state.volume, pod or strimzi.Pod(namespace=self.namespace))
 
 

@@ -47,12 +47,14 @@ async def shown(
     seen: Observation,
     answer: ContentsResult,
     *,
+    before: Observation | None = None,
     requests: int = 2,
     replicas: tuple[int, int] | None = None,
 ) -> tuple[list[OnVolume], list[int]]:
     """What the page shows in the end, and which brokers were asked for it."""
     board = Board(FACTORS, FakeClock())
-    board.observe(seen)
+    for each in (seen,) if before is None else (before, seen):
+        board.observe(each)
     asked: list[int] = []
 
     async def ask(broker_id: int) -> ContentsResult:
@@ -101,6 +103,9 @@ async def test_why_it_is_not_known() -> None:
     (refused,), _ = await shown(whole(0.0, [full]), Failure(FailureKind.TIMEOUT, "no answer"))
     (other,), _ = await shown(whole(0.0, [full]), {"/e": TOPICS})
     assert ["no answer", "The broker did not report it."] == [refused.why_not, other.why_not]
+    failed = whole(1.0, [reading(2, 1.0, {"/e": 90}, offline=["/d"])])
+    (offline,), _ = await shown(failed, {"/e": TOPICS}, before=whole(0.0, [full]))
+    assert "The broker can't read it." == offline.why_not
     board = Board(FACTORS, FakeClock())
     for seen in (whole(0.0, [full]), whole(1.0, [reading(1, 1.0, {"/d": 90})], fenced=[2])):
         board.observe(seen)
@@ -111,6 +116,28 @@ async def test_why_it_is_not_known() -> None:
     contents = VolumeContents(ask, FakeClock())
     (gone,) = on_volumes(board.snapshot, contents, Now(1.0, lambda steady_s: steady_s), TOOLS)
     assert "The broker is not in the cluster now." == gone.why_not
+
+
+def test_a_volume_can_grow_while_its_broker_is_down() -> None:
+    """A full disk may be why it is down; the claim is known by the address of before."""
+    address = "prod-hot-2.prod-kafka-brokers.kafka.svc:9093"
+    log_dir = "/var/lib/kafka/data-0/kafka-log2"
+    board = Board(FACTORS, FakeClock())
+    full, other = reading(2, 0.0, {log_dir: 9}), reading(1, 1.0, {"/d": 90})
+    board.observe(whole(0.0, [full]))
+    membership = Membership("A", {1: "host1:9092"}, {2: address})
+    board.observe(Observation(1.0, "poll", membership, {1: other}))
+
+    async def ask(broker_id: int) -> ContentsResult:
+        raise AssertionError(f"broker {broker_id} is not there to be asked")
+
+    contents = VolumeContents(ask, FakeClock())
+    (down,) = on_volumes(board.snapshot, contents, Now(1.0, lambda steady_s: steady_s), TOOLS)
+    assert "The broker is not in the cluster now." == down.why_not
+    assert down.growth is not None
+    assert "get pvc -n kafka data-0-prod-hot-2 " in down.growth.lines[0]
+    (assumed,) = down.about
+    assert assumed.startswith("These commands are for Strimzi, since the cluster has the")
 
 
 async def test_only_the_worst_are_read() -> None:
