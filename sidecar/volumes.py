@@ -99,12 +99,14 @@ class Reading:
         read_at: when the broker was asked, steady seconds.
         volumes: one for each log dir with sizes.
         offline: the log dirs without sizes.
+        cordoned: the log dirs in which Kafka puts no new partition (KIP-1066, Kafka 4.3).
     """
 
     broker_id: int
     read_at: float
     volumes: tuple[Volume, ...]
     offline: tuple[OfflineLogDir, ...] = ()
+    cordoned: tuple[str, ...] = ()
 
 
 class FailureKind(StrEnum):

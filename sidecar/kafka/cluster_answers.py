@@ -28,6 +28,7 @@ KAFKA_STORAGE_ERROR = 56
 MISMATCHED_ENDPOINT_TYPE = 114
 UNSUPPORTED_ENDPOINT_TYPE = 115
 FENCED_FROM_VERSION = 2
+CORDONED_FROM_VERSION = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +194,15 @@ def read_log_dirs(
         return refused(broker, "DescribeLogDirs", code, None, "Describe", principal=principal)
     volumes: list[Volume] = []
     offline: list[OfflineLogDir] = []
+    cordoned: list[str] = []
+    has_cordons = response.API_VERSION >= CORDONED_FROM_VERSION
     # Unpacked by position for speed: a poll of a large cluster has 12,000 log dirs.
-    for error_code, log_dir, _topics, total_bytes, usable_bytes, *_rest in response.results or ():
+    for error_code, log_dir, _topics, total_bytes, usable_bytes, *rest in response.results or ():
         if log_dir is None:
             text = f"broker {broker_id}: DescribeLogDirs names a log dir without a path"
             return Failure(FailureKind.PROTOCOL, text)
+        if has_cordons and rest[0]:
+            cordoned.append(log_dir)
         if error_code == KAFKA_STORAGE_ERROR:
             offline.append(OfflineLogDir(log_dir, f"offline: {error_name(error_code)}"))
         elif error_code:
@@ -211,4 +216,4 @@ def read_log_dirs(
         # Without log dirs the answer shows no volume, so it must not count as a reading.
         text = f"broker {broker_id}: DescribeLogDirs lists no log dir"
         return Failure(FailureKind.PROTOCOL, text)
-    return Reading(broker_id, read_at, tuple(volumes), tuple(offline))
+    return Reading(broker_id, read_at, tuple(volumes), tuple(offline), tuple(cordoned))

@@ -46,7 +46,7 @@ class SeenVolume(msgspec.Struct, frozen=True, array_like=True):
     available_bytes: _Count
 
 
-class SeenBroker(msgspec.Struct, frozen=True):
+class SeenBroker(msgspec.Struct, frozen=True, omit_defaults=True):
     """A broker's answer."""
 
     broker: _NodeId
@@ -55,6 +55,8 @@ class SeenBroker(msgspec.Struct, frozen=True):
     volumes: list[SeenVolume]
     offline: list[tuple[str, str, bool]] = []
     """Log dirs without sizes, with the reasons, and whether the broker may write there."""
+    cordoned: list[str] = []
+    """Log dirs in which Kafka puts no new partition."""
 
 
 class SilentBroker(msgspec.Struct, frozen=True):
@@ -192,6 +194,7 @@ def received(sent: AgedObservation, origin: str, now: float) -> Observation:
                 for volume in each.volumes
             ),
             tuple(OfflineLogDir(*log_dir) for log_dir in each.offline),
+            tuple(each.cordoned),
         )
         for each in seen.brokers
     }
@@ -235,6 +238,7 @@ def _broker(reading: Reading, observed_at: float) -> SeenBroker:
             for each in reading.volumes
         ],
         [(each.log_dir, each.reason, each.is_written) for each in reading.offline],
+        list(reading.cordoned),
     )
 
 

@@ -246,14 +246,23 @@ def _move(topic: TopicSize, target: Target, targets: list[int] | None) -> Comman
 
 
 def _rooms(memory: Memory, broker_id: int) -> _Rooms:
-    """List other brokers with their room above the limit on each volume, most first."""
+    """List other brokers with their room above the limit on each volume, most first.
+
+    A cordoned log dir gets no new partition, and a broker with no other is about to be removed.
+    """
     rooms = [
-        (min(state.headroom_bytes for state in broker.volumes), each)
+        (min(rooms_there), each)
         for each in memory.active
         if each != broker_id
         and (broker := memory.brokers.get(each)) is not None
         and broker.failure is None
-        and broker.volumes
+        and (
+            rooms_there := [
+                state.headroom_bytes
+                for state in broker.volumes
+                if state.volume.log_dir not in broker.cordoned
+            ]
+        )
     ]
     return sorted(rooms, key=lambda room: (-room[0], room[1]))[:_LISTED]
 

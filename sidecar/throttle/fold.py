@@ -263,7 +263,7 @@ def _read(state: BrokerState, reading: Reading, rules: Rules, retention_s: float
         if offline.log_dir in before
     ]
     volumes.sort(key=lambda new: new.volume.log_dir)
-    new = BrokerState(reading.read_at, tuple(volumes), reading.offline)
+    new = BrokerState(reading.read_at, tuple(volumes), reading.offline, cordoned=reading.cordoned)
     unreadable = [each for each in reading.offline if each.is_written]
     if not unreadable:
         return new

@@ -106,6 +106,7 @@ class BrokerState:
             however long that takes.
         missing_since: when a list of brokers first lacked it, steady seconds; None while the last
             list has it.
+        cordoned: its log dirs in which Kafka puts no new partition, by its last answer.
     """
 
     read_at: float | None = None
@@ -115,6 +116,7 @@ class BrokerState:
     failed_since: float | None = None
     retained: bool = False
     missing_since: float | None = None
+    cordoned: tuple[str, ...] = ()
 
     @property
     def is_silent(self) -> bool:

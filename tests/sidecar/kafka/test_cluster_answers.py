@@ -115,17 +115,20 @@ def test_a_list_that_can_not_be_used_is_a_failure(
             log_dirs((0, "/a", [("orders", [], {}), ("clicks", [], {})], 100, 25)),
             (Volume(3, "/a", 100, 25),),
         ),
-        # Version 5 has a flag for cordoned log dirs: where new partitions go, not what is free.
-        (
-            DescribeLogDirsResponseV5(0, 0, [(0, "/a", [], 100, 25, True, {})], {}),
-            (Volume(3, "/a", 100, 25),),
-        ),
     ],
-    ids=["sizes", "topics", "cordoned"],
+    ids=["sizes", "topics"],
 )
 def test_volumes_are_read(answer: Any, volumes: tuple[Volume, ...]) -> None:
     """A log dir without an error is a volume, however large or empty."""
     assert Reading(3, 17.0, volumes) == read(answer)
+
+
+def test_cordoned_log_dirs_are_volumes() -> None:
+    """Version 5 has a flag for them: where new partitions go, not what is free."""
+    results = [(0, "/a", [], 100, 25, True, {}), (0, "/b", [], 100, 25, False, {})]
+    volumes = (Volume(3, "/a", 100, 25), Volume(3, "/b", 100, 25))
+    answer = DescribeLogDirsResponseV5(0, 0, results, {})
+    assert Reading(3, 17.0, volumes, cordoned=("/a",)) == read(answer)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,8 @@ def observations(draw: st.DrawFn) -> Observation:
         )
         offline = draw(st.lists(st.builds(OfflineLogDir, names, names, st.booleans()), max_size=2))
         read_at = 100.0 - draw(st.integers(0, 60_000)) / 1000
-        answers[broker] = Reading(broker, read_at, tuple(volumes), tuple(offline))
+        cordoned = draw(st.lists(names, max_size=2))
+        answers[broker] = Reading(broker, read_at, tuple(volumes), tuple(offline), tuple(cordoned))
     addresses = st.dictionaries(ids, names, max_size=3)
     members = st.builds(Membership, st.none() | names, addresses, st.none() | addresses)
     return Observation(100.0, "poll", draw(st.none() | members), answers)
@@ -64,7 +65,11 @@ def test_it_is_received_as_it_was_seen(seen: Observation, age_ms: int, now: floa
         if isinstance(answer, Failure) or isinstance(got, Failure):
             assert answer == got
             continue
-        assert (answer.volumes, answer.offline) == (got.volumes, got.offline)
+        assert (answer.volumes, answer.offline, answer.cordoned) == (
+            got.volumes,
+            got.offline,
+            got.cordoned,
+        )
         before_s = found.observed_at - got.read_at
         assert math.isclose(100.0 - answer.read_at, before_s, abs_tol=0.002 + abs(now) * 1e-12)
 

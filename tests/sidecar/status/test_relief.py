@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -188,6 +189,18 @@ async def test_whose_brokers_have_room(
     else:
         begins = "Too few other brokers" if expected == "" else "Whether other brokers have room"
         assert ((), True) == (moving.lines, moving.note.startswith(begins))
+
+
+async def test_nothing_is_moved_to_cordoned_log_dirs() -> None:
+    """Kafka puts no new partition there, so neither is their room counted, nor what they lack."""
+    answers = [
+        reading(1, 0.0, {"/d": 91}),
+        reading(2, 0.0, {"/d": 9}),
+        replace(reading(3, 0.0, {"/d": 99}), cordoned=("/d",)),
+        replace(reading(4, 0.0, {"/d": 91, "/e": 11}), cordoned=("/e",)),
+    ]
+    found, _ = await shown(whole(0.0, answers), {"/d": TOPICS}, replicas=(2, 1))
+    assert "--broker-list 1,4 " in found[0].topics[0].commands[2].lines[1]
 
 
 def test_nowhere_to_move_to() -> None:
