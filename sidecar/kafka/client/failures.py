@@ -158,8 +158,8 @@ def _tls(error: ssl.SSLError, _doing: str, names: Names) -> str:
         hint = f"; {_speaks_tls(names)}"
     elif reason in _NEEDS_CLIENT_CERTIFICATE:
         hint = (
-            "; the broker requires a client certificate that it trusts: set "
-            f"{names['ssl_keystore_location']}"
+            "; the broker requires a client certificate that it trusts, and that is valid now: "
+            f"check {names['ssl_keystore_location']}"
         )
     return f"TLS failed: {reason or error}{hint}"
 
@@ -231,9 +231,11 @@ _NEEDS_CLIENT_CERTIFICATE = (
     "TLSV1_ALERT_UNKNOWN_CA",
     "SSLV3_ALERT_BAD_CERTIFICATE",
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED",
+    "SSLV3_ALERT_CERTIFICATE_REVOKED",
 )
 """A broker's answers to a client without a certificate, or with a certificate that it does not
-trust. The last two are Java's up to TLS 1.2."""
+trust. Java sends the third and the fourth, proxies for TLS the last two."""
 _UNKNOWN_CA = (18, 19, 20, 21)
 """OpenSSL's X509_V_ERR: a self-signed certificate, alone or in the chain, or an unknown issuer."""
 _OTHER_NAME = (62, 64)

@@ -158,10 +158,15 @@ NAMED = [
     *(
         (
             _alert(reason),
-            f"{reason}; the broker requires a client certificate that it trusts",
+            f"{reason}; the broker requires a client certificate that it trusts, and that is valid"
+            " now: check ",
             {"ssl_keystore_location"},
         )
-        for reason in ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "TLSV1_ALERT_UNKNOWN_CA")
+        for reason in (
+            "TLSV13_ALERT_CERTIFICATE_REQUIRED",
+            "TLSV1_ALERT_UNKNOWN_CA",
+            "SSLV3_ALERT_CERTIFICATE_EXPIRED",
+        )
     ),
     (_alert("SSLV3_ALERT_HANDSHAKE_FAILURE"), "TLS failed: ", set()),
     (
