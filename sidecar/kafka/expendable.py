@@ -28,6 +28,7 @@ from sidecar.kafka.partition_leaders import (
     Led,
     Offsets,
     delete_records,
+    highest_times,
     offsets_at,
     read_leaders,
 )
@@ -85,7 +86,8 @@ class Examined:
     """What limits deletions.
 
     Attributes:
-        young_from: partition -> the first record younger than its class keeps, or its end.
+        young_from: partition -> the first record younger than its class keeps, or its end; without
+            those whose records' age is not known.
         commits: partition -> group -> its committed offset, or ``NOTHING``.
         groups_unknown: why the groups are not known; "" if they are.
     """
@@ -203,17 +205,12 @@ class ExpendableTopics:
             if (declared := class_of(key[0], classes)) is not None and declared.keep_s is not None
         }
         leaders = {key: seen.leader for key, seen in partitions.items()}
-        young = await offsets_at(self._pool, times, leaders, deadline)
+        young_from = await self._young_from(times, partitions, leaders, deadline)
         groups = await self._groups.read(self._brokers, deadline)
         unknown = f"the groups are not known: {groups}" if isinstance(groups, str) else ""
         commits = {} if isinstance(groups, str) else groups
         return Examined(
-            {
-                # -1: no record is that young.
-                key: partitions[key].sight.end if offset < 0 else offset
-                for key, offset in young.items()
-                if isinstance(offset, int)
-            },
+            young_from,
             {key: commits_of(key, commits) for key in partitions},
             unknown,
         )
@@ -231,6 +228,29 @@ class ExpendableTopics:
         deadline = asyncio.get_running_loop().time() + timeout_s
         request = MetadataOfTopics(topics, rights=True)
         return await self._pool.call_any(request, deadline, _undeletable, "rights on topics")
+
+    async def _young_from(
+        self,
+        times: Mapping[Partition, tuple[int, int]],
+        partitions: Mapping[Partition, Seen],
+        leaders: Mapping[Partition, int],
+        deadline: float,
+    ) -> dict[Partition, int]:
+        """The first record from a time on, or the end; without partitions of which Kafka can't say.
+
+        For "none", it searches only the first segment with such a timestamp. That may be one of a
+        deleted record, and later segments have others (UnifiedLog.fetchOffsetByTimestamp).
+        """
+        found = await offsets_at(self._pool, times, leaders, deadline)
+        young = {key: offset for key, offset in found.items() if isinstance(offset, int)}
+        epochs = {key: times[key][0] for key, offset in young.items() if offset < 0}
+        highest = await highest_times(self._pool, epochs, leaders, deadline)
+        old = {
+            key: partitions[key].sight.end
+            for key, at_ms in highest.items()
+            if isinstance(at_ms, int) and 0 <= at_ms < times[key][1]
+        }
+        return {key: offset for key, offset in young.items() if offset >= 0} | old
 
     async def _configs(
         self, topics: Sequence[str], deadline: float

@@ -18,7 +18,7 @@ from aiokafka.protocol.api import Response
 from sidecar.kafka.client.messages import AdminRequest
 from sidecar.kafka.client.pool import Pool
 from sidecar.kafka.fed_brokers import MetadataOfTopics
-from sidecar.kafka.relief_messages import EARLIEST, DeleteRecords, ListOffsets, refused
+from sidecar.kafka.relief_messages import EARLIEST, HIGHEST, DeleteRecords, ListOffsets, refused
 from sidecar.settings import HostPort
 from sidecar.throttle.growth import Partition
 from sidecar.volumes import Failure, FailureKind
@@ -85,6 +85,28 @@ async def offsets_at(
     def read(topic: str, code: int, _time: int, offset: int, _epoch: int) -> int | Failure:
         return refused("ListOffsets", code, "Describe", topic) if code else offset
 
+    return await _ask(pool, times, leaders, ListOffsets, read, deadline=deadline)
+
+
+async def highest_times(
+    pool: Pool,
+    epochs: Mapping[Partition, int],
+    leaders: Mapping[Partition, int],
+    deadline: float,
+) -> Offsets:
+    """Read the highest timestamp of each partition, also of deleted records; -1: none has one.
+
+    Args:
+        pool: the connections.
+        epochs: partition -> its leader epoch.
+        leaders: partition -> its leader.
+        deadline: the loop's time by which this returns.
+    """
+
+    def read(topic: str, code: int, time_ms: int, _offset: int, _epoch: int) -> int | Failure:
+        return refused("ListOffsets", code, "Describe", topic) if code else time_ms
+
+    times = {key: (epoch, HIGHEST) for key, epoch in epochs.items()}
     return await _ask(pool, times, leaders, ListOffsets, read, deadline=deadline)
 
 

@@ -1,6 +1,6 @@
 """The messages for making room: offsets, sizes, groups, and DeleteRecords.
 
-All are flexible versions (KIP-482): DeleteRecords (key 21) v2, ListOffsets (key 2) v6, ListGroups
+All are flexible versions (KIP-482): DeleteRecords (key 21) v2, ListOffsets (key 2) v7, ListGroups
 (key 16) v4, and v5 with the groups' types (KIP-848), OffsetFetch (key 9) v8, which takes several
 groups (KIP-709, Kafka 3.0), and DescribeShareGroupOffsets (key 90) v0 (KIP-932, Kafka 4.1).
 
@@ -33,6 +33,7 @@ DESCRIBE_SHARE_GROUP_OFFSETS_KEY: Final = 90
 
 LATEST: Final = -1
 EARLIEST: Final = -2
+HIGHEST: Final = -3
 
 _INDEX: Final = ("partition_index", Int32)
 _INDEXES: Final = CompactArray(Int32)
@@ -82,10 +83,10 @@ class DeleteRecords(AdminRequest, versions=(_DeleteV2,)):
         self.values = (topics, timeout_ms)
 
 
-_OffsetsV6, _ = message(
+_OffsetsV7, _ = message(
     "ListOffsets",
     LIST_OFFSETS_KEY,
-    6,
+    7,
     request=(
         ("replica_id", Int32),
         ("isolation_level", Int8),
@@ -100,15 +101,15 @@ _OffsetsV6, _ = message(
 )
 
 
-class ListOffsets(AdminRequest, versions=(_OffsetsV6,)):
+class ListOffsets(AdminRequest, versions=(_OffsetsV7,)):
     """Requests an offset of each partition from its leader.
 
     Args:
         times: partition -> its leader epoch, and milliseconds of the epoch, ``LATEST`` (the high
-            watermark) or ``EARLIEST``.
+            watermark), ``EARLIEST``, or ``HIGHEST`` (the highest timestamp, KIP-734).
     """
 
-    NEEDED = "v6 (Kafka 2.8)"
+    NEEDED = "v7 (Kafka 3.0)"
 
     def __init__(self, times: Mapping[Partition, tuple[int, int]]) -> None:
         topics: list[tuple[object, ...]] = [

@@ -29,6 +29,7 @@ from unittest.mock import patch
 from kio.schema.errors import ErrorCode
 
 from sidecar.kafka.partition_leaders import OFFSETS_TOPIC
+from sidecar.kafka.relief_messages import HIGHEST
 from sidecar.relief import journal as journals
 from sidecar.relief.capability import ReliefCapability
 from sidecar.relief.journal import Entry
@@ -305,6 +306,8 @@ class SimulatedTopics(FakeTopics):
         if epoch != known:
             is_old = epoch < known
             return ErrorCode.fenced_leader_epoch if is_old else ErrorCode.unknown_leader_epoch, -1
+        if timestamp == HIGHEST:
+            return OK, int(1000 * (log.times[-1] + EPOCH_S)) if log.times else -1
         if timestamp < 0:
             return OK, log.end if timestamp == -1 else log.start
         found = log.young_from(timestamp / 1000 - EPOCH_S)

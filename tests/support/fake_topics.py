@@ -15,6 +15,7 @@ from sidecar.kafka.config_messages import DESCRIBE_CONFIGS_KEY
 from sidecar.kafka.producer_messages import METADATA_KEY
 from sidecar.kafka.relief_messages import (
     DELETE_RECORDS_KEY,
+    HIGHEST,
     LIST_GROUPS_KEY,
     LIST_OFFSETS_KEY,
     OFFSET_FETCH_KEY,
@@ -59,7 +60,7 @@ class FakeTopics(ABC):
         """Let a cluster's brokers answer with these."""
         for key, version, answer in (
             (METADATA_KEY, 12, self._metadata),
-            (LIST_OFFSETS_KEY, 6, self._offsets),
+            (LIST_OFFSETS_KEY, 7, self._offsets),
             (DESCRIBE_CONFIGS_KEY, 4, self.describe_configs),
             (LIST_GROUPS_KEY, 5, self._groups),
             (OFFSET_FETCH_KEY, 8, self._fetch),
@@ -76,7 +77,7 @@ class FakeTopics(ABC):
     def offset(
         self, broker: FakeBroker, key: Partition, epoch: int, timestamp: int
     ) -> tuple[ErrorCode, int]:
-        """What a broker answers to ListOffsets."""
+        """What a broker answers to ListOffsets: an offset, or the highest timestamp for -3."""
 
     @abstractmethod
     def log_dirs(
@@ -138,8 +139,9 @@ class FakeTopics(ABC):
             for index, epoch, timestamp in kio_values(topic.partitions):
                 code, offset = self.offset(broker, (topic.name, index), epoch, timestamp)
                 names = "partition_index error_code timestamp offset leader_epoch"
-                found[topic.name, index] = _row(names, index, code, -1, offset, epoch)
-        return kio_answer(LIST_OFFSETS_KEY, 6, topics=_by_topic(found))
+                time = offset if timestamp == HIGHEST else -1
+                found[topic.name, index] = _row(names, index, code, time, offset, epoch)
+        return kio_answer(LIST_OFFSETS_KEY, 7, topics=_by_topic(found))
 
     def sizes(self, broker: FakeBroker, request: FakeRequest) -> bytes:
         """The answer to DescribeLogDirs with topics."""

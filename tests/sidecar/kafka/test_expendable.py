@@ -54,6 +54,7 @@ class Kafka(FakeTopics):
         more: other topics -> the number of their partitions, without a leader.
         rights: the user's operations on each topic, as bits.
         first: the first offset.
+        newest: the highest timestamp in its files; -1: none has one.
         moving: the broker on which the partition moves to another log dir; None: nowhere.
         deleted: what was deleted: broker id and offset.
     """
@@ -73,6 +74,7 @@ class Kafka(FakeTopics):
     more: dict[str, int] = field(default_factory=dict)
     rights: int = 1 << 8
     first: int = 100
+    newest: int = 8000
     moving: int | None = None
     deleted: list[tuple[int, int]] = field(default_factory=list)
 
@@ -98,7 +100,7 @@ class Kafka(FakeTopics):
         assert (1, LOGS) == (broker.broker_id, key)
         # Without an epoch after a deletion, whose leader has just answered.
         assert epoch == (-1 if self.deleted else 4)
-        offsets = {-1: 900, -2: self.first, 5000: 650, 9000: -1}
+        offsets = {-1: 900, -2: self.first, -3: self.newest, 5000: 650, 9000: -1}
         return self._error(LIST_OFFSETS_KEY), offsets[timestamp]
 
     def log_dirs(
@@ -198,6 +200,16 @@ async def test_what_limits_deletions(clock: Clock) -> None:
     assert {LOGS: 900} == (await examined(kafka, clock, 10_000)).young_from
     kafka.commits["etl"] = {"logs": {1: 5}}
     assert {LOGS: {"etl": NOTHING}} == (await examined(kafka, clock)).commits
+
+
+@pytest.mark.parametrize("newest", [9000, -1])
+async def test_kafka_may_miss_young_records(clock: Clock, newest: int) -> None:
+    """It searches one segment, whose young records may be deleted, and not those after it.
+
+    Nor does it find records without a timestamp. So without an older one as the newest, the age of
+    the records is not known.
+    """
+    assert {} == (await examined(Kafka(newest=newest), clock, 10_000)).young_from
 
 
 @pytest.mark.parametrize(

@@ -229,7 +229,7 @@ REQUESTS: dict[str, tuple[Any, int, dict[str, object]]] = {
     ),
     "the end of a partition": (
         ListOffsets({("logs", 3): (5, LATEST)}),
-        6,
+        7,
         {
             "replica_id": -1,
             "isolation_level": 0,
