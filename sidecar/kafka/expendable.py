@@ -37,7 +37,7 @@ from sidecar.kafka.relief_messages import EARLIEST, LATEST, refused
 from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.throttle.growth import Partition
 from sidecar.throttle.partition_track import Sight
-from sidecar.throttle.relief import BEYOND, ReliefClass, class_of, matching
+from sidecar.throttle.relief import BEYOND, NOTHING, ReliefClass, class_of, matching
 from sidecar.volumes import Failure, LogDir
 
 NAMES_S: Final = 60.0
@@ -208,10 +208,11 @@ class ExpendableTopics:
         young_from = await self._young_from(times, partitions, leaders, deadline)
         groups = await self._groups.read(self._brokers, deadline)
         unknown = f"the groups are not known: {groups}" if isinstance(groups, str) else ""
-        commits = {} if isinstance(groups, str) else groups
+        groups = {} if isinstance(groups, str) else groups
+        commits = {key: commits_of(key, groups) for key in partitions}
         return Examined(
             young_from,
-            {key: commits_of(key, commits) for key in partitions},
+            await self._of_these_logs(commits, partitions, leaders, deadline),
             unknown,
         )
 
@@ -251,6 +252,33 @@ class ExpendableTopics:
             if isinstance(at_ms, int) and 0 <= at_ms < times[key][1]
         }
         return {key: offset for key, offset in young.items() if offset >= 0} | old
+
+    async def _of_these_logs(
+        self,
+        commits: Mapping[Partition, Mapping[str, int]],
+        partitions: Mapping[Partition, Seen],
+        leaders: Mapping[Partition, int],
+        deadline: float,
+    ) -> dict[Partition, Mapping[str, int]]:
+        """The commits, with ``NOTHING`` for those beyond the end.
+
+        A consumer that ran on while its topic was deleted and made again commits one (KAFKA-4095).
+        """
+        of_logs = dict(commits)
+        ahead = {
+            key: (seen.sight.lineage[2], LATEST)
+            for key, seen in partitions.items()
+            if max(commits[key].values(), default=NOTHING) > seen.sight.end
+        }
+        ends = await offsets_at(self._pool, ahead, leaders, deadline)
+        for key in ahead:
+            # Read after the commits, since a group may have read what was written meanwhile.
+            end = ends.get(key)
+            of_logs[key] = {
+                group: offset if isinstance(end, int) and offset <= end else NOTHING
+                for group, offset in commits[key].items()
+            }
+        return of_logs
 
     async def _configs(
         self, topics: Sequence[str], deadline: float

@@ -6,7 +6,7 @@ group etl has committed 700.
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -257,6 +257,18 @@ async def test_a_coordinator_that_has_just_learned_of_it_may_not_have_loaded_its
         result = await found.examine({LOGS: SEEN}, CLASSES, 6000, PATIENCE_S)
         assert isinstance(result, Examined)
         assert "" == result.groups_unknown
+
+
+async def test_a_commit_beyond_the_end_is_of_an_earlier_topic(clock: Clock) -> None:
+    """So its group has read nothing of this one. One that has read on since the look is not."""
+    kafka = Kafka()
+    before = replace(SEEN, sight=replace(SEEN.sight, end=600))
+    for offset, expected in ((900, 900), (901, NOTHING)):
+        kafka.commits["etl"] = {"logs": {0: offset}}
+        async with topics(kafka, clock) as found:
+            result = await found.examine({LOGS: before}, CLASSES, 6000, PATIENCE_S)
+        assert isinstance(result, Examined)
+        assert {LOGS: {"etl": expected}} == result.commits
 
 
 async def test_a_share_group_holds_its_topics(clock: Clock) -> None:
