@@ -38,13 +38,16 @@ from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.throttle.growth import Partition
 from sidecar.throttle.partition_track import Sight
 from sidecar.throttle.relief import BEYOND, NOTHING, ReliefClass, class_of, matching
-from sidecar.volumes import Failure, LogDir
+from sidecar.volumes import Failure, FailureKind, LogDir
 
 NAMES_S: Final = 60.0
 """How late a new topic is noticed."""
 
+_AGAIN_S: Final = 5.0
+"""How long leaders may take to be read again before a deletion, seconds."""
 _DELETE: Final = 6
 _NOT_TOLD: Final = -(2**31)
+_CHANGED: Final = Failure(FailureKind.BROKER, "the topic was made again, or its leader has changed")
 _CONFIGS: Final = ("cleanup.policy", "remote.storage.enable", "segment.bytes")
 
 
@@ -124,6 +127,7 @@ class ExpendableTopics:
         self._beyond: list[str] = []
         self._named_at = 0.0
         self._brokers: Collection[int] = ()
+        self._lineages: Mapping[Partition, tuple[bytes, int, int]] = {}
 
     def reload(self, admin: KafkaAdmin, *, redial: bool = True) -> Callable[[], None]:
         """Reads new credentials; see ``Pool.reload``."""
@@ -147,6 +151,7 @@ class ExpendableTopics:
         if isinstance(answer, Failure):
             return answer
         self._brokers = answer.brokers
+        self._lineages = {key: each.lineage for key, each in answer.led.items()}
         leaders = {key: each.leader for key, each in answer.led.items()}
         latest = {key: (each.epoch, LATEST) for key, each in answer.led.items()}
         of_groups = led_by(answer.coordinators)
@@ -175,7 +180,7 @@ class ExpendableTopics:
             elif not isinstance(start, int) or not isinstance(end, int) or size is None:
                 left_out[key[0]] = f"partition {key[1]} could not be read"
             else:
-                sight = Sight(now, (led.topic_id, led.leader, led.epoch), start, end, size)
+                sight = Sight(now, led.lineage, start, end, size)
                 # Kafka frees nothing of a replica that moves to another log dir, until that ends.
                 homes = frozenset(each for each in replicas if (key, each[0]) not in moving)
                 found[key] = Seen(sight, led.leader, homes)
@@ -219,8 +224,23 @@ class ExpendableTopics:
     async def delete(
         self, offsets: Mapping[Partition, int], leaders: Mapping[Partition, int]
     ) -> Offsets:
-        """Delete the records below offsets; see ``delete_records``."""
-        return await delete_records(self._pool, offsets, leaders)
+        """Delete the records below offsets; see ``delete_records``.
+
+        DeleteRecords has neither topic ids nor leader epochs. So partitions that differ from what
+        ``look`` read are left alone.
+        """
+        deadline = asyncio.get_running_loop().time() + _AGAIN_S
+        answer = await read_leaders(self._pool, {topic for topic, _ in offsets}, deadline)
+        if isinstance(answer, Failure):
+            return dict.fromkeys(offsets, answer)
+        lineages = {key: each.lineage for key, each in answer.led.items()}
+        same = {
+            key: offset
+            for key, offset in offsets.items()
+            if key in lineages and lineages[key] == self._lineages.get(key)
+        }
+        deleted = await delete_records(self._pool, same, leaders)
+        return {**dict.fromkeys(offsets, _CHANGED), **deleted}
 
     async def undeletable(
         self, topics: Sequence[str], timeout_s: float

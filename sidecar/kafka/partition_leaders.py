@@ -54,6 +54,11 @@ class Led:
     epoch: int
     replicas: Sequence[int]
 
+    @property
+    def lineage(self) -> tuple[bytes, int, int]:
+        """What makes offsets those of the same records; see ``Sight``."""
+        return self.topic_id, self.leader, self.epoch
+
 
 @dataclass(frozen=True, slots=True)
 class Leaders:

@@ -52,9 +52,11 @@ class FakeTopics(ABC):
 
     Attributes:
         rights: the user's operations on each topic, as bits.
+        topic_id: the id of each topic.
     """
 
     rights: int = 0
+    topic_id: uuid.UUID = TOPIC_ID
 
     def of(self, cluster: FakeCluster) -> FakeCluster:
         """Let a cluster's brokers answer with these."""
@@ -127,6 +129,7 @@ class FakeTopics(ABC):
                 name,
                 known.get(name, ()),
                 error=OK if name in known else unknown,
+                topic_id=self.topic_id,
                 rights=self.rights,
             )
             for name in names

@@ -4,6 +4,7 @@
 group etl has committed 700.
 """
 
+import uuid
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -53,8 +54,10 @@ class Kafka(FakeTopics):
         of_coordinator: what it answers for the partition.
         more: other topics -> the number of their partitions, without a leader.
         rights: the user's operations on each topic, as bits.
+        topic_id: the id of each topic.
         first: the first offset.
         newest: the highest timestamp in its files; -1: none has one.
+        epoch: the leader epoch.
         moving: the broker on which the partition moves to another log dir; None: nowhere.
         deleted: what was deleted: broker id and offset.
     """
@@ -73,8 +76,10 @@ class Kafka(FakeTopics):
     of_coordinator: ErrorCode = OK
     more: dict[str, int] = field(default_factory=dict)
     rights: int = 1 << 8
+    topic_id: uuid.UUID = TOPIC_ID
     first: int = 100
     newest: int = 8000
+    epoch: int = 4
     moving: int | None = None
     deleted: list[tuple[int, int]] = field(default_factory=list)
 
@@ -86,7 +91,8 @@ class Kafka(FakeTopics):
         return self.errors.get(key, OK)
 
     def topics(self, broker: FakeBroker) -> Mapping[str, Sequence[FakePartition]]:
-        of = {"logs": [FakePartition(1, 4, (1, 0))], "orders": [FakePartition(1, 4, (1, 0))]}
+        of = {"logs": [FakePartition(1, self.epoch, (1, 0))]}
+        of["orders"] = [FakePartition(1, 4, (1, 0))]
         of |= {name: [FakePartition(-1, 4, ())] * count for name, count in self.more.items()}
         offsets = () if self.coordinator is None else [FakePartition(self.coordinator, 4, (1, 0))]
         return {**of, OFFSETS: offsets} if offsets else of
@@ -333,6 +339,20 @@ async def test_the_leader_deletes(clock: Clock) -> None:
     assert isinstance(failure, Failure)
     assert "DeleteRecords returned error 44" in failure.message
     assert [(1, 300), (1, 300)] == kafka.deleted
+
+
+@pytest.mark.parametrize("changes", [{"topic_id": uuid.UUID(int=8)}, {"epoch": 5}])
+async def test_a_topic_that_has_just_changed_is_not_deleted_from(
+    clock: Clock, changes: dict[str, Any]
+) -> None:
+    """One with the same name, or a leader that lost records, has others at these offsets."""
+    kafka = Kafka()
+    async with topics(kafka, clock) as found:
+        vars(kafka).update(changes)
+        failure = (await found.delete({LOGS: 300}, {LOGS: 1}))[LOGS]
+    assert isinstance(failure, Failure)
+    assert "the topic was made again, or its leader has changed" == failure.message
+    assert [] == kafka.deleted
 
 
 async def test_a_deletion_that_a_replica_does_not_confirm_is_one(
