@@ -48,7 +48,9 @@ _AGAIN_S: Final = 5.0
 _DELETE: Final = 6
 _NOT_TOLD: Final = -(2**31)
 _CHANGED: Final = Failure(FailureKind.BROKER, "the topic was made again, or its leader has changed")
-_CONFIGS: Final = ("cleanup.policy", "remote.storage.enable", "segment.bytes")
+_TIERED: Final = ("remote.storage.enable", "confluent.tier.enable")
+"""Kafka's setting, and the one of Confluent Server."""
+_CONFIGS: Final = ("cleanup.policy", "segment.bytes", *_TIERED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,7 +361,7 @@ def _configs(response: Response, _: HostPort) -> tuple[dict[str, int], dict[str,
             unsuitable[topic] = refused("DescribeConfigs", code, "DescribeConfigs", topic).message
         elif policy != "delete":
             unsuitable[topic] = f"its cleanup.policy is {policy}: only delete is supported"
-        elif values.get("remote.storage.enable") == "true":
+        elif any(values.get(name) == "true" for name in _TIERED):
             unsuitable[topic] = "its records are in tiered storage, too"
         elif segment_bytes := values.get("segment.bytes"):
             segments[topic] = int(segment_bytes)

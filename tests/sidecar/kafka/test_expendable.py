@@ -288,6 +288,7 @@ async def test_a_share_group_holds_its_topics(clock: Clock) -> None:
     [
         ({"cleanup.policy": "compact,delete"}, {}, "its cleanup.policy is compact,delete"),
         ({"remote.storage.enable": "true"}, {}, "its records are in tiered storage"),
+        ({"confluent.tier.enable": "true"}, {}, "its records are in tiered storage"),
         ({}, {DESCRIBE_CONFIGS_KEY: ErrorCode.topic_authorization_failed}, "needs DescribeConf"),
         ({"segment.bytes": None}, {}, "the broker does not report its segment.bytes"),
     ],
