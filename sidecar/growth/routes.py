@@ -37,8 +37,9 @@ class PartDocument:
     """leader: partitions that the broker leads. replica: replicas of others. topic: partitions
     whose leader could not be read. reassignment: replicas that one adds. log_dir_move: copies from
     another log dir. other_topics: topics without a part of their own. reserve: the broker's
-    reserve, if its quota callback reports it here. no_partition: files of others, indexes, and
-    deleted segments until the broker has removed them."""
+    reserve, if its quota callback reports it here. no_partition: files of others, indexes, the
+    metadata log of KRaft, stray partitions, and deleted segments until the broker has removed
+    them."""
     topic: str | None
     """The topic; null for several topics or none."""
     size_bytes: int
