@@ -360,7 +360,8 @@ def _configs(response: Response, _: HostPort) -> tuple[dict[str, int], dict[str,
         if code:
             unsuitable[topic] = refused("DescribeConfigs", code, "DescribeConfigs", topic).message
         elif policy != "delete":
-            unsuitable[topic] = f"its cleanup.policy is {policy}: only delete is supported"
+            text = f"its cleanup.policy is {policy or 'not set'}: only delete is supported"
+            unsuitable[topic] = text
         elif any(values.get(name) == "true" for name in _TIERED):
             unsuitable[topic] = "its records are in tiered storage, too"
         elif segment_bytes := values.get("segment.bytes"):

@@ -111,7 +111,9 @@ class GroupCommits:
         commits: dict[str, Commits] = {}
         for name, topics, code, *_ in answer.groups or ():
             if code:
-                return f"group {name}: {error_name(code)}; it needs DESCRIBE on the group"
+                needs = "AUTHORIZATION" in error_name(code)
+                right = "; it needs DESCRIBE on the group" if needs else ""
+                return f"group {name}: {error_name(code)}{right}"
             offsets: dict[str, dict[int, int]] = {}
             for topic, *_id, partitions, _tags in topics or ():
                 by_index = offsets.setdefault(topic, {})

@@ -248,6 +248,13 @@ async def test_groups_are_not_known_while_one_may_be_missing(
     assert result.groups_unknown.endswith("coordinators of groups have just changed")
 
 
+async def test_a_coordinator_that_has_moved_needs_no_right(clock: Clock) -> None:
+    """Only an error about rights names the right."""
+    kafka = Kafka(errors={OFFSET_FETCH_KEY: ErrorCode.not_coordinator})
+    unknown = (await examined(kafka, clock)).groups_unknown
+    assert "the groups are not known: group etl: error 16 (NOT_COORDINATOR)" == unknown
+
+
 async def test_a_coordinator_that_has_just_learned_of_it_may_not_have_loaded_its_groups(
     clock: Clock,
 ) -> None:
@@ -287,6 +294,7 @@ async def test_a_share_group_holds_its_topics(clock: Clock) -> None:
     ("configs", "errors", "why"),
     [
         ({"cleanup.policy": "compact,delete"}, {}, "its cleanup.policy is compact,delete"),
+        ({"cleanup.policy": None}, {}, "its cleanup.policy is not set: only delete"),
         ({"remote.storage.enable": "true"}, {}, "its records are in tiered storage"),
         ({"confluent.tier.enable": "true"}, {}, "its records are in tiered storage"),
         ({}, {DESCRIBE_CONFIGS_KEY: ErrorCode.topic_authorization_failed}, "needs DescribeConf"),
