@@ -223,26 +223,27 @@ class ExpendableTopics:
             unknown,
         )
 
+    async def changed(self, partitions: Collection[Partition]) -> Mapping[Partition, Failure]:
+        """Those of partitions that ``look`` read otherwise, or that can't be read now.
+
+        DeleteRecords has neither topic ids nor leader epochs, so these must not be deleted from.
+        """
+        deadline = asyncio.get_running_loop().time() + _AGAIN_S
+        answer = await read_leaders(self._pool, {topic for topic, _ in partitions}, deadline)
+        if isinstance(answer, Failure):
+            return dict.fromkeys(partitions, answer)
+        known = {key: each.lineage for key, each in answer.led.items()}
+        return {
+            key: _CHANGED
+            for key in partitions
+            if key not in known or known[key] != self._lineages.get(key)
+        }
+
     async def delete(
         self, offsets: Mapping[Partition, int], leaders: Mapping[Partition, int]
     ) -> Offsets:
-        """Delete the records below offsets; see ``delete_records``.
-
-        DeleteRecords has neither topic ids nor leader epochs. So partitions that differ from what
-        ``look`` read are left alone.
-        """
-        deadline = asyncio.get_running_loop().time() + _AGAIN_S
-        answer = await read_leaders(self._pool, {topic for topic, _ in offsets}, deadline)
-        if isinstance(answer, Failure):
-            return dict.fromkeys(offsets, answer)
-        lineages = {key: each.lineage for key, each in answer.led.items()}
-        same = {
-            key: offset
-            for key, offset in offsets.items()
-            if key in lineages and lineages[key] == self._lineages.get(key)
-        }
-        deleted = await delete_records(self._pool, same, leaders)
-        return {**dict.fromkeys(offsets, _CHANGED), **deleted}
+        """Delete the records below offsets; see ``delete_records``."""
+        return await delete_records(self._pool, offsets, leaders)
 
     async def undeletable(
         self, topics: Sequence[str], timeout_s: float

@@ -26,7 +26,7 @@ reads 200 as the first offset of logs 0, and writes that line with ``found``.
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NoReturn, Protocol
 
@@ -89,6 +89,9 @@ class Topics(Protocol):
         timeout_s: float,
     ) -> Examined | Failure:
         """Read what limits deletions."""
+
+    async def changed(self, partitions: Collection[Partition]) -> Mapping[Partition, Failure]:
+        """Those of partitions that are no longer as ``look`` read them."""
 
     async def delete(
         self, offsets: Mapping[Partition, int], leaders: Mapping[Partition, int]
@@ -315,16 +318,18 @@ class Relief:
         )
         async with asyncio.timeout(_WRITE_S):
             await self.journal.append(begin)
-        # Writing took a while. Nothing may come between this and the request.
+        offsets = {(each.topic, each.index): each.to for each in planned.deletions}
+        changed = await self.topics.changed(offsets)
+        # Writing and reading took a while. Nothing may come between this and the request.
         if refusal := await self._has_changed(classes):
             stopped = Failure(FailureKind.BROKER, refusal)
-            keys = [(each.topic, each.index) for each in planned.deletions]
-            await self._end(begin, dict.fromkeys(keys, stopped), found=False)
+            await self._end(begin, dict.fromkeys(offsets, stopped), found=False)
             return
-        outcomes = await self.topics.delete(
-            {(each.topic, each.index): each.to for each in planned.deletions},
+        deleted = await self.topics.delete(
+            {key: to for key, to in offsets.items() if key not in changed},
             {(each.topic, each.index): each.leader for each in planned.deletions},
         )
+        outcomes = {**deleted, **changed}
         await self._end(begin, outcomes, found=False)
         for each in planned.deletions:
             outcome = outcomes[each.topic, each.index]

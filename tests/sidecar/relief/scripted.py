@@ -6,7 +6,7 @@ free later. Each deletion is checked against the records themselves.
 
 import random
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -79,6 +79,7 @@ class World:
     deletions: int = 0
     lowest: int = TOTAL
     _freeing: list[tuple[float, int, int]] = field(default_factory=list)
+    _epochs: dict[Partition, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.logs: dict[Partition, Log] = {
@@ -165,6 +166,7 @@ class World:
             return DOWN
         declared = {key: log for key, log in self.logs.items() if class_of(key[0], classes)}
         ends = {key: log.end for key, log in declared.items()}
+        self._epochs = {key: log.epoch for key, log in declared.items()}
         if self.faults and self.chance.random() < 0.3:
             self.tick(0.2)
         now = self.clock.now
@@ -209,6 +211,9 @@ class World:
             },
             self.groups_unknown,
         )
+
+    async def changed(self, partitions: Collection[Partition]) -> Mapping[Partition, Failure]:
+        return {key: DOWN for key in partitions if self.logs[key].epoch != self._epochs.get(key)}
 
     async def delete(
         self, offsets: Mapping[Partition, int], leaders: Mapping[Partition, int]

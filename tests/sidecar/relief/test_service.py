@@ -14,6 +14,7 @@ from sidecar.relief.journal import Entry
 from sidecar.throttle.relief import BEYOND, MOST_IN_VAIN
 from tests.sidecar.relief.scripted import (
     DECLARED,
+    DOWN,
     LIMIT,
     SEGMENT,
     SETTLE_S,
@@ -237,7 +238,7 @@ async def test_what_was_written_to_a_compacted_topic_does_not_count(tmp_path: Pa
     assert "200.0 MB were not seen being written" in sidecar.relief.planned.why
 
 
-@pytest.mark.parametrize("changed", mostly_slow(["file", "peers", "brokers"]))
+@pytest.mark.parametrize("changed", mostly_slow(["file", "peers", "brokers", "leaders"]))
 async def test_a_change_while_the_journal_is_written_stops_the_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str
 ) -> None:
@@ -252,6 +253,9 @@ async def test_a_change_while_the_journal_is_written_stops_the_step(
             sidecar.relief.file.path.write_text(DECLARED.replace("debug", "nothing"))
         elif changed == "peers":
             sidecar.is_first = False
+        elif changed == "leaders":
+            for log in world.logs.values():
+                log.epoch += 1
         else:
             world.silent = frozenset({2})
             world.poll(sidecar.board)
@@ -265,6 +269,7 @@ async def test_a_change_while_the_journal_is_written_stops_the_step(
         "file": f"{sidecar.relief.file.path} has just changed",
         "peers": "another sidecar acts",
         "brokers": "broker 2 did not report its volumes",
+        "leaders": DOWN.message,
     }[changed]
     ends = [line for line in sidecar.lines() if line.kind == "end"]
     assert {expected} == {each.failure for line in ends for each in line.deletions}
