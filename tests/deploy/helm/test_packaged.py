@@ -1,0 +1,58 @@
+"""The chart under another version."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml  # type: ignore[import-untyped]  # its types would be a package of their own
+
+from tests.deploy.helm.rendered import (
+    CHART,
+    FULL,
+    NAMESPACE,
+    OURS,
+    Resource,
+    Values,
+    helm,
+)
+
+pytestmark = pytest.mark.helm
+
+LABEL = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
+"""What Kubernetes takes as the value of a label, up to 63 characters."""
+
+
+def rendered(chart: Path, values: Values, release: str = OURS) -> list[Resource]:
+    """The resources of a chart in a folder, and its hooks."""
+    words = ("template", release, chart, "--namespace", NAMESPACE, "--values", "-")
+    return [each for each in yaml.safe_load_all(helm(*words, given=json.dumps(values))) if each]
+
+
+def of_version(version: str, folder: Path) -> Path:
+    """The chart as Flux packages it of a commit, with another version."""
+    chart = folder / OURS
+    shutil.copytree(CHART, chart)
+    about = yaml.safe_load((chart / "Chart.yaml").read_text("utf-8"))
+    (chart / "Chart.yaml").write_text(yaml.safe_dump(about | {"version": version}))
+    return chart
+
+
+def labels_in(found: Any) -> list[str]:
+    """The values of all labels, also of those in selectors and templates."""
+    if isinstance(found, list):
+        return [label for each in found for label in labels_in(each)]
+    if not isinstance(found, dict):
+        return []
+    own = [value for key in ("labels", "matchLabels") for value in found.get(key, {}).values()]
+    return own + [label for each in found.values() for label in labels_in(each)]
+
+
+def test_the_version_of_a_commit_makes_labels(tmp_path: Path) -> None:
+    """Flux adds it after a plus sign, which no label may have."""
+    found = rendered(of_version("0.1.0+ab12cd34.5", tmp_path), FULL["per-cluster, client-quotas"])
+    labels = labels_in(found)
+    assert "throttle-sidecar-0.1.0_ab12cd34.5" in labels
+    assert [] == [each for each in labels if not LABEL.fullmatch(each) or len(each) > 63]
