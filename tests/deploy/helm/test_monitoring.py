@@ -62,6 +62,17 @@ def test_a_service_monitor_finds_every_sidecar(name: str) -> None:
     assert 7071 == named(sidecar_of(found)["ports"], port["targetPort"])["containerPort"]
 
 
+def test_labels_of_ones_own_are_there_once() -> None:
+    """Flux refuses a key that is there twice, and the last one is what is meant."""
+    own = {"app.kubernetes.io/instance": "prometheus"}
+    monitoring = {"rules": True, "labels": own, "dashboard": {"enabled": True, "labels": own}}
+    found = render(merged(PER_CLUSTER, {"monitoring": {"monitor": "PodMonitor", **monitoring}}))
+    for each in (one(found, "PodMonitor"), one(found, "PrometheusRule")):
+        assert own.items() <= each["metadata"]["labels"].items()
+    dashboard = one(found, "ConfigMap", "throttle-sidecar-dashboard")
+    assert own.items() <= dashboard["metadata"]["labels"].items()
+
+
 def test_the_rules_tell_clusters_apart() -> None:
     """Two clusters of Strimzi's in a namespace are two, and so are those of two releases."""
     for values, release, expected in (

@@ -14,9 +14,12 @@ from tests.deploy.helm.rendered import (
     FULL,
     NAMESPACE,
     OURS,
+    PER_CLUSTER,
     Resource,
     Values,
     helm,
+    one,
+    render,
 )
 
 pytestmark = pytest.mark.helm
@@ -56,3 +59,10 @@ def test_the_version_of_a_commit_makes_labels(tmp_path: Path) -> None:
     labels = labels_in(found)
     assert "throttle-sidecar-0.1.0_ab12cd34.5" in labels
     assert [] == [each for each in labels if not LABEL.fullmatch(each) or len(each) > 63]
+
+
+def test_a_version_alone_replaces_no_pod(tmp_path: Path) -> None:
+    """With an image of one's own, a chart that differs in its rules alone restarts nothing."""
+    newer = rendered(of_version("0.1.1", tmp_path), PER_CLUSTER)
+    before = one(render(PER_CLUSTER), "Deployment")["spec"]["template"]
+    assert before == one(newer, "Deployment")["spec"]["template"]

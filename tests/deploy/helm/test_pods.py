@@ -341,6 +341,23 @@ def test_a_changed_setting_replaces_the_pod() -> None:
     assert before != after
 
 
+def test_labels_of_ones_own_take_no_place_of_a_selector() -> None:
+    """A label is there once: Flux refuses a key that is there twice."""
+    own = {"app.kubernetes.io/name": "mine", "app.kubernetes.io/version": "9", "team": "kafka"}
+    noted = {"checksum/settings": "mine", "team": "kafka"}
+    values = merged(FULL["per-cluster, client-quotas"], {"podLabels": own, "podAnnotations": noted})
+    found = render(values)
+    for maker in (one(found, "Deployment"), one(hooks(values), "Job")):
+        labels = maker["spec"]["template"]["metadata"]["labels"]
+        assert one(found, "NetworkPolicy")["spec"]["podSelector"]["matchLabels"].items() <= (
+            labels.items()
+        )
+        assert ("9", "kafka") == (labels["app.kubernetes.io/version"], labels["team"])
+    annotations = one(found, "Deployment")["spec"]["template"]["metadata"]["annotations"]
+    assert "kafka" == annotations["team"]
+    assert "mine" != annotations["checksum/settings"]
+
+
 def test_brokers_alone_reach_the_api() -> None:
     """Prometheus reaches the metrics; the sidecar reaches its brokers and their names."""
     found = render(merged(PER_CLUSTER, {"networkPolicy": {"enabled": True}}))

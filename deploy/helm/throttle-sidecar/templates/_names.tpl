@@ -25,6 +25,18 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 
+{{/* With labels of the values, which take precedence, as (list $ labels). Flux refuses a key twice. */}}
+{{- define "throttle-sidecar.labelsWith" -}}
+{{- merge (deepCopy (last . | default dict)) (include "throttle-sidecar.labels" (first .) | fromYaml) | toYaml -}}
+{{- end -}}
+
+{{/* The labels of a pod: without the chart's version, since another chart alone needs no other pod. */}}
+{{- define "throttle-sidecar.podLabels" -}}
+{{- $selected := include "throttle-sidecar.selectorLabels" . | fromYaml -}}
+{{- $others := omit (include "throttle-sidecar.labels" . | fromYaml) "helm.sh/chart" -}}
+{{- merge $selected (.Values.podLabels | default dict) $others | toYaml -}}
+{{- end -}}
+
 {{/* The labels that select all sidecars. The patch adds its own to the pods of brokers. */}}
 {{- define "throttle-sidecar.podSelector" -}}
 {{- if eq .Values.mode "per-cluster" -}}
