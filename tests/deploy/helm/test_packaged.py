@@ -1,4 +1,4 @@
-"""The chart under another version."""
+"""The chart under another version, and as a part of another chart."""
 
 import json
 import re
@@ -18,6 +18,7 @@ from tests.deploy.helm.rendered import (
     Resource,
     Values,
     helm,
+    merged,
     one,
     render,
 )
@@ -26,6 +27,9 @@ pytestmark = pytest.mark.helm
 
 LABEL = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 """What Kubernetes takes as the value of a label, up to 63 characters."""
+
+NAME_CHARACTERS = 63
+"""The most in the name of a Service or a Job."""
 
 
 def rendered(chart: Path, values: Values, release: str = OURS) -> list[Resource]:
@@ -41,6 +45,15 @@ def of_version(version: str, folder: Path) -> Path:
     about = yaml.safe_load((chart / "Chart.yaml").read_text("utf-8"))
     (chart / "Chart.yaml").write_text(yaml.safe_dump(about | {"version": version}))
     return chart
+
+
+def part_of(folder: Path, **more: str) -> Path:
+    """A chart that has the chart as a part, on a condition."""
+    shutil.copytree(CHART, folder / "charts" / OURS)
+    part = {"name": OURS, "version": "0.1.0", "condition": f"{OURS}.enabled", **more}
+    about = {"apiVersion": "v2", "name": "kafka", "version": "1.0.0", "dependencies": [part]}
+    (folder / "Chart.yaml").write_text(yaml.safe_dump(about))
+    return folder
 
 
 def labels_in(found: Any) -> list[str]:
@@ -66,3 +79,22 @@ def test_a_version_alone_replaces_no_pod(tmp_path: Path) -> None:
     newer = rendered(of_version("0.1.1", tmp_path), PER_CLUSTER)
     before = one(render(PER_CLUSTER), "Deployment")["spec"]["template"]
     assert before == one(newer, "Deployment")["spec"]["template"]
+
+
+def test_a_chart_that_has_it_as_a_part_switches_it(tmp_path: Path) -> None:
+    """Helm hands the condition's value on to the part, whose schema has to take it."""
+    whole = part_of(tmp_path)
+    for enabled in (True, False):
+        found = rendered(whole, {OURS: merged(PER_CLUSTER, {"enabled": enabled})})
+        assert enabled == any(each["kind"] == "Deployment" for each in found)
+
+
+def test_a_long_alias_makes_names_that_are_short_enough(tmp_path: Path) -> None:
+    """Helm calls the chart by its alias; the hooks are found by it, too."""
+    alias = "throttle-sidecar-of-the-payments-cluster"
+    whole = part_of(tmp_path, alias=alias, condition=f"{alias}.enabled")
+    values = {alias: FULL["per-cluster, client-quotas"]}
+    found = rendered(whole, values, release="production-of-the-platform-team")
+    assert "Job" in {each["kind"] for each in found}
+    names = [each["metadata"]["name"] for each in found]
+    assert [] == [each for each in names if len(each) > NAME_CHARACTERS]

@@ -7,7 +7,8 @@
 {{- else if contains .Chart.Name .Release.Name -}}
 {{- .Release.Name | trunc 53 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" (.Release.Name | trunc 36 | trimSuffix "-") .Chart.Name -}}
+{{- /* As a part of another chart, it may have an alias, which is then the name of the chart. */ -}}
+{{- printf "%s-%s" (.Release.Name | trunc 36 | trimSuffix "-") .Chart.Name | trunc 53 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 
