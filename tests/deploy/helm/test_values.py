@@ -25,6 +25,8 @@ from tests.deploy.helm.rendered import (
 
 pytestmark = pytest.mark.helm
 
+NULLABLE = {(), ("apiTls",), ("relief",), ("resources",), ("callback", "tlsSecret")}
+"""The maps without which it works: the whole, one that may be null, and those of later versions."""
 POD = "spec template spec"
 CONTAINER = f"{POD} containers 0"
 LEAVES = {".".join(path): schema for path, schema in leaves(SCHEMA)}
@@ -424,6 +426,31 @@ def test_a_mistyped_value_is_refused(path: tuple[str, ...]) -> None:
         render(merged(PER_CLUSTER, at((*path, "mistyped"), 1)))
     where = ".".join(path) or "(root)"
     assert f"- {where}: Additional property mistyped is not allowed" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "networkPolicy.brokers",
+        "networkPolicy.prometheus",
+        "networkPolicy.dns",
+        "image.repository",
+        "tokenSecret.key",
+        *(".".join(path) for path in CLOSED if path not in NULLABLE),
+    ],
+)
+def test_a_value_without_its_default_is_refused(path: str) -> None:
+    """Of a list that is commented out Helm removes the default: everybody would get in."""
+    with pytest.raises(RefusedError) as refused:
+        render(given(path, None))
+    assert f"{path.rpartition('.')[2]} is required" in str(refused.value)
+
+
+@pytest.mark.parametrize("values", [PER_CLUSTER, BESIDE_BROKER])
+@pytest.mark.parametrize("path", ["settings", "podSecurityContext", "securityContext"])
+def test_an_open_map_may_be_null(path: str, values: Values) -> None:
+    """Such as one whose lines are all commented out."""
+    assert documents(given(path, None, values))
 
 
 WRONG: Mapping[str, list[Any]] = {

@@ -174,8 +174,8 @@ that has none. Without supportsAdminApi, Strimzi rejects each KafkaUser that has
 {{- define "throttle-sidecar.statefulSetPatch" -}}
 {{- $image := include "throttle-sidecar.image" . -}}
 {{/* The security context of the pod belongs to the broker, so our containers have all of theirs. */}}
-{{- $user := pick .Values.podSecurityContext "runAsUser" "runAsGroup" "runAsNonRoot" "seccompProfile" -}}
-{{- $restricted := merge (deepCopy .Values.securityContext) $user | toYaml -}}
+{{- $user := pick (.Values.podSecurityContext | default dict) "runAsUser" "runAsGroup" "runAsNonRoot" "seccompProfile" -}}
+{{- $restricted := merge (deepCopy (.Values.securityContext | default dict)) $user | toYaml -}}
 apiVersion: apps/v1
 kind: StatefulSet
 metadata:

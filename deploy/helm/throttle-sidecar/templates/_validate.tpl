@@ -28,12 +28,12 @@
     "SIDECAR_KAFKA_ADMIN_SSL_KEYSTORE_KEY" "SIDECAR_KAFKA_ADMIN_SSL_KEY_PASSWORD"
     "SIDECAR_KAFKA_ADMIN_SSL_KEYSTORE_PASSWORD" "SIDECAR_KAFKA_ADMIN_SSL_TRUSTSTORE_PASSWORD"
     "SIDECAR_WEBHOOK_URL" -}}
-{{- if hasKey $.Values.settings . -}}
+{{- if hasKey $settings . -}}
 {{- fail (printf "settings.%s is secret, and a ConfigMap is not: put it into a Secret, and name that in settingsSecret" .) -}}
 {{- end -}}
 {{- end -}}
 
-{{- if and $beside (hasKey .Values.settings "SIDECAR_BROKER_ID") -}}
+{{- if and $beside (hasKey $settings "SIDECAR_BROKER_ID") -}}
 {{- fail "settings.SIDECAR_BROKER_ID would be the same beside every broker: set it in the StatefulSet, as docs/kubernetes.md says" -}}
 {{- end -}}
 
