@@ -254,6 +254,17 @@ def test_the_service_finds_the_sidecar(name: str) -> None:
     assert HostPort("0.0.0.0", listens) == listening(WAYS[name]).http_listen
 
 
+@pytest.mark.parametrize("values", [PER_CLUSTER, BESIDE_BROKER])
+def test_a_mesh_knows_what_the_service_speaks(values: Values) -> None:
+    """A proxy takes TLS for HTTP on a port that is called http, unless the port says otherwise."""
+    shared = merged(values, {"besideBroker": {"service": True}})
+    for tls in ({}, {"apiTls": {"secret": {"name": "api-tls"}}}):
+        found = render(merged(shared, tls))
+        (port,) = one(found, "Service")["spec"]["ports"]
+        url = f"{port['appProtocol']}://{OURS}.{NAMESPACE}.svc:7070"
+        assert any(url in text for text in for_brokers(found).values())
+
+
 @pytest.mark.parametrize("name", OF_CLUSTER)
 def test_it_has_nothing_of_kubernetes(name: str) -> None:
     """It has no token, and no variables of Services, which it would take for settings."""
