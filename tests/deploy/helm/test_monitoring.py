@@ -62,6 +62,19 @@ def test_a_service_monitor_finds_every_sidecar(name: str) -> None:
     assert 7071 == named(sidecar_of(found)["ports"], port["targetPort"])["containerPort"]
 
 
+def test_a_service_monitor_needs_no_label_that_argo_cd_replaces() -> None:
+    """Argo CD writes the name of its application over the name of the release."""
+    monitored = merged(PER_CLUSTER, {"monitoring": {"monitor": "ServiceMonitor"}})
+    both = {release: render(monitored, release) for release in (OURS, f"{OURS}-two")}
+    for release, found in both.items():
+        wanted = one(found, "ServiceMonitor")["spec"]["selector"]["matchLabels"]
+        for other, those in both.items():
+            labels = [each["metadata"]["labels"] for each in those if each["kind"] == "Service"]
+            as_argo = [each | {"app.kubernetes.io/instance": "app"} for each in labels]
+            matched = [each for each in as_argo if wanted.items() <= each.items()]
+            assert (1 if release == other else 0) == len(matched)
+
+
 def test_labels_of_ones_own_are_there_once() -> None:
     """Flux refuses a key that is there twice, and the last one is what is meant."""
     own = {"app.kubernetes.io/instance": "prometheus"}
