@@ -382,6 +382,8 @@ def test_brokers_alone_reach_the_api() -> None:
     brokers, names = policy["egress"]
     assert api["from"] == brokers["to"]
     assert {53} == {each["port"] for each in names["ports"]}
+    # The cache of names on each node is in the network of the node, where no label selects it.
+    assert {"ipBlock": {"cidr": "169.254.20.10/32"}} in names["to"]
     for each in (*api["ports"], *metrics["ports"]):
         named(sidecar_of(found)["ports"], each["port"])
 
