@@ -369,6 +369,13 @@ def test_labels_of_ones_own_take_no_place_of_a_selector() -> None:
     assert "mine" != annotations["checksum/settings"]
 
 
+@pytest.mark.parametrize("name", OF_CLUSTER)
+def test_the_pod_is_for_linux(name: str) -> None:
+    """Some clusters have Windows nodes without a taint, which can't run the image."""
+    found = render(merged(WAYS[name], {"nodeSelector": {"disk": "fast"}}))
+    assert {"kubernetes.io/os": "linux", "disk": "fast"} == pod_of(found)["nodeSelector"]
+
+
 def test_brokers_alone_reach_the_api() -> None:
     """Prometheus reaches the metrics; the sidecar reaches its brokers and their names."""
     found = render(merged(PER_CLUSTER, {"networkPolicy": {"enabled": True}}))

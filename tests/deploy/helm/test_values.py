@@ -338,7 +338,7 @@ EFFECTS: Mapping[str, Effect] = {
         f"{POD} topologySpreadConstraints 0 topologyKey",
         "zone",
     ),
-    "nodeSelector": Effect({"a": "b"}, "Deployment", f"{POD} nodeSelector", {"a": "b"}),
+    "nodeSelector": Effect({"a": "b"}, "Deployment", f"{POD} nodeSelector a", "b"),
     "affinity": Effect({"nodeAffinity": {}}, "Deployment", f"{POD} affinity", {"nodeAffinity": {}}),
     "tolerations": Effect(
         [{"operator": "Exists"}], "Deployment", f"{POD} tolerations", [{"operator": "Exists"}]
