@@ -410,6 +410,23 @@ def test_a_value_has_its_effect(path: str) -> None:
     assert effect.shown == found_at(after.get(effect.where), effect.path)
 
 
+TEXT_FORMS = ({"type": "string"}, {"type": "string", "minLength": 1})
+TEXTS = [
+    path
+    for path, effect in EFFECTS.items()
+    if effect.value == effect.shown and LEAVES[path] in TEXT_FORMS
+]
+"""The values that are written down as they are, and may be any text."""
+
+
+@pytest.mark.parametrize("path", TEXTS)
+def test_a_text_that_looks_like_a_number_stays_a_text(path: str) -> None:
+    """Kubernetes takes no number as a name, such as that of a Secret."""
+    effect = EFFECTS[path]
+    after = documents(given(path, "123", effect.given))
+    assert "123" == found_at(after[effect.where], effect.path)
+
+
 @pytest.mark.parametrize("path", EFFECTS)
 def test_a_value_of_another_form_is_refused(path: str) -> None:
     """The message has its name."""

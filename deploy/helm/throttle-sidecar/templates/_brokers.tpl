@@ -6,13 +6,13 @@
 {{- with .Values.apiTls -}}
 {{- $ca := empty $own.name | ternary .secret.ca $own.ca -}}
 {{- if and .secret.name (or $ca .clientCaSecret.name) -}}
-name: {{ $own.name | default .secret.name }}
+name: {{ $own.name | default .secret.name | quote }}
 ca: {{ $ca | quote }}
 {{- /* Strimzi mounts volumes below /mnt. */}}
 folder: {{ empty $.Values.strimzi.cluster | ternary "/etc" "/mnt" }}/throttle-sidecar-tls
 {{- if .clientCaSecret.name }}
-certificate: {{ $own.certificate }}
-key: {{ $own.key }}
+certificate: {{ $own.certificate | quote }}
+key: {{ $own.key | quote }}
 {{- end }}
 {{- end -}}
 {{- end -}}
@@ -23,10 +23,10 @@ key: {{ $own.key }}
 {{- if .name }}
 - name: throttle-sidecar-tls
   secret:
-    secretName: {{ .name }}
+    secretName: {{ .name | quote }}
     items:
       {{- range compact (list .ca .certificate .key) }}
-      - {key: {{ . }}, path: {{ . }}}
+      - {key: {{ quote . }}, path: {{ quote . }}}
       {{- end }}
 {{- end }}
 {{- end }}
@@ -105,7 +105,7 @@ authorizer.class.name: throttlesidecar.SidecarAuthorizer
 apiVersion: kafka.strimzi.io/{{ .Values.strimzi.apiVersion }}
 kind: Kafka
 metadata:
-  name: {{ .Values.strimzi.cluster }}
+  name: {{ .Values.strimzi.cluster | quote }}
 spec:
   kafka:
     config:
@@ -136,7 +136,7 @@ spec:
         {{- else if eq .Values.callback.jar "configMap" }}
           - name: throttle-sidecar
             configMap:
-              name: {{ .Values.callback.configMap }}
+              name: {{ .Values.callback.configMap | quote }}
         {{- end }}
       {{- if or $tls (ne .Values.callback.jar "none") }}
       kafkaContainer:
@@ -179,7 +179,7 @@ that has none. Without supportsAdminApi, Strimzi rejects each KafkaUser that has
 apiVersion: apps/v1
 kind: StatefulSet
 metadata:
-  name: {{ .Values.besideBroker.statefulSet }}
+  name: {{ .Values.besideBroker.statefulSet | quote }}
 spec:
   template:
     metadata:
@@ -204,7 +204,7 @@ spec:
               mountPath: /callback
             {{- include "throttle-sidecar.noToken" . | nindent 12 }}
       containers:
-        - name: {{ .Values.besideBroker.container }}
+        - name: {{ .Values.besideBroker.container | quote }}
           env:
             # The start scripts of Kafka add the libs to it.
             - name: CLASSPATH

@@ -6,7 +6,7 @@ envFrom:
       name: {{ include "throttle-sidecar.fullname" . }}
   {{- with .Values.settingsSecret }}
   - secretRef:
-      name: {{ . }}
+      name: {{ . | quote }}
   {{- end }}
 {{- end -}}
 
@@ -32,7 +32,7 @@ envFrom:
 {{- range $folder, $name := include "throttle-sidecar.secrets" . | fromYaml }}
 - name: throttle-sidecar-{{ $folder }}
   secret:
-    secretName: {{ $name }}
+    secretName: {{ $name | quote }}
     {{- if eq $.Values.mode "per-cluster" }}
     # For the group, which is fsGroup.
     defaultMode: 0440
@@ -74,21 +74,21 @@ failureThreshold: 3
 {{- with .Values.imagePullSecrets -}}
 imagePullSecrets:
   {{- range . }}
-  - name: {{ . }}
+  - name: {{ . | quote }}
   {{- end }}
 {{- end -}}
 {{- end -}}
 
 {{/* The parts that the pod of the Deployment and that of the uninstallation have in common. */}}
 {{- define "throttle-sidecar.podSettings" -}}
-serviceAccountName: {{ include "throttle-sidecar.serviceAccountName" . }}
+serviceAccountName: {{ include "throttle-sidecar.serviceAccountName" . | quote }}
 # The variables of a Service called sidecar-something would be taken for settings.
 enableServiceLinks: false
 {{- with include "throttle-sidecar.pullSecrets" . }}
 {{- . | nindent 0 }}
 {{- end }}
 {{- with .Values.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- with .Values.nodeSelector }}
 nodeSelector:
