@@ -97,7 +97,8 @@ def test_the_rules_tell_clusters_apart() -> None:
     ):
         found = render(merged(values, {"monitoring": {"monitor": "PodMonitor"}}), release)
         (endpoint,) = one(found, "PodMonitor")["spec"]["podMetricsEndpoints"]
-        relabeling = {"targetLabel": "cluster", "replacement": expected}
+        # With the action that the CRD has as its default: Argo CD would see a difference forever.
+        relabeling = {"action": "replace", "targetLabel": "cluster", "replacement": expected}
         assert [relabeling] == endpoint["relabelings"]
 
 
