@@ -47,11 +47,14 @@ def of_version(version: str, folder: Path) -> Path:
     return chart
 
 
-def part_of(folder: Path, **more: str) -> Path:
-    """A chart that has the chart as a part, on a condition."""
+def part_of(folder: Path, *aliases: str) -> Path:
+    """A chart that has the chart as a part by each alias, on a condition."""
     shutil.copytree(CHART, folder / "charts" / OURS)
-    part = {"name": OURS, "version": "0.1.0", "condition": f"{OURS}.enabled", **more}
-    about = {"apiVersion": "v2", "name": "kafka", "version": "1.0.0", "dependencies": [part]}
+    parts = [
+        {"name": OURS, "version": "0.1.0", "condition": f"{alias}.enabled", "alias": alias}
+        for alias in aliases
+    ]
+    about = {"apiVersion": "v2", "name": "kafka", "version": "1.0.0", "dependencies": parts}
     (folder / "Chart.yaml").write_text(yaml.safe_dump(about))
     return folder
 
@@ -83,7 +86,7 @@ def test_a_version_alone_replaces_no_pod(tmp_path: Path) -> None:
 
 def test_a_chart_that_has_it_as_a_part_switches_it(tmp_path: Path) -> None:
     """Helm hands the condition's value on to the part, whose schema has to take it."""
-    whole = part_of(tmp_path)
+    whole = part_of(tmp_path, OURS)
     for enabled in (True, False):
         found = rendered(whole, {OURS: merged(PER_CLUSTER, {"enabled": enabled})})
         assert enabled == any(each["kind"] == "Deployment" for each in found)
@@ -92,9 +95,24 @@ def test_a_chart_that_has_it_as_a_part_switches_it(tmp_path: Path) -> None:
 def test_a_long_alias_makes_names_that_are_short_enough(tmp_path: Path) -> None:
     """Helm calls the chart by its alias; the hooks are found by it, too."""
     alias = "throttle-sidecar-of-the-payments-cluster"
-    whole = part_of(tmp_path, alias=alias, condition=f"{alias}.enabled")
+    whole = part_of(tmp_path, alias)
     values = {alias: FULL["per-cluster, client-quotas"]}
     found = rendered(whole, values, release="production-of-the-platform-team")
     assert "Job" in {each["kind"] for each in found}
     names = [each["metadata"]["name"] for each in found]
     assert [] == [each for each in names if len(each) > NAME_CHARACTERS]
+
+
+def test_two_parts_of_a_chart_are_two_clusters(tmp_path: Path) -> None:
+    """Each Service beside brokers selects its own, and the rules tell the clusters apart."""
+    own = dict.fromkeys(("throttle-sidecar-a", "throttle-sidecar-b"), FULL["beside-broker, full"])
+    found = rendered(part_of(tmp_path, *own), own)
+    patches = [each["data"]["patch.yaml"] for each in found if "patch.yaml" in each.get("data", {})]
+    pods = [yaml.safe_load(each)["spec"]["template"]["metadata"]["labels"] for each in patches]
+    selectors = [each["spec"]["selector"] for each in found if each["kind"] == "Service"]
+    assert (2, 4) == (len(pods), len(selectors))
+    for selector in selectors:
+        assert 1 == sum(selector.items() <= labels.items() for labels in pods)
+    monitors = [each["spec"]["endpoints"] for each in found if each["kind"] == "ServiceMonitor"]
+    clusters = [endpoint["relabelings"][0]["replacement"] for (endpoint,) in monitors]
+    assert [f"{NAMESPACE}/{OURS}-{each}" for each in "ab"] == sorted(clusters)

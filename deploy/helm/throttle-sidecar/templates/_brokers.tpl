@@ -184,7 +184,7 @@ spec:
   template:
     metadata:
       labels:
-        throttle-sidecar/release: {{ .Release.Name | quote }}
+        throttle-sidecar/release: {{ include "throttle-sidecar.fullname" . | quote }}
     spec:
       {{- with include "throttle-sidecar.pullSecrets" . }}
       {{- . | nindent 6 }}

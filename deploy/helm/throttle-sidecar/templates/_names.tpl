@@ -43,7 +43,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if eq .Values.mode "per-cluster" -}}
 {{ include "throttle-sidecar.selectorLabels" . }}
 {{- else -}}
-throttle-sidecar/release: {{ .Release.Name | quote }}
+throttle-sidecar/release: {{ include "throttle-sidecar.fullname" . | quote }}
 {{- end -}}
 {{- end -}}
 
