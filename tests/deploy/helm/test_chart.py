@@ -15,6 +15,7 @@ from tests.deploy.helm.rendered import (
     PER_CLUSTER,
     ROOT,
     STRIMZI,
+    for_brokers,
     helm,
     hooks,
     merged,
@@ -148,3 +149,13 @@ def test_two_releases_share_nothing() -> None:
     labels = [one(found, "Deployment")["spec"]["template"]["metadata"]["labels"] for found in both]
     assert selectors[0].items() <= labels[0].items()
     assert not selectors[0].items() <= labels[1].items()
+
+
+@pytest.mark.helm
+@pytest.mark.parametrize("release", ["throttle-sidecar-0.1.0", "kafka.eu"])
+def test_a_release_may_have_a_dot(release: str) -> None:
+    """The name of a Service may not, nor the host in the address that brokers read."""
+    found = render(PER_CLUSTER, release)
+    name = one(found, "Service")["metadata"]["name"]
+    assert re.fullmatch("[a-z]([-a-z0-9]*[a-z0-9])?", name)
+    assert f"//{name}.{NAMESPACE}.svc:" in for_brokers(found)["broker.properties"]

@@ -1,14 +1,15 @@
 {{/* Names, labels and the image. */}}
 
-{{/* Short enough for -brokers or -metrics after it. */}}
+{{/* Short enough for -brokers or -metrics after it, and without the dots that a Service may not have. */}}
 {{- define "throttle-sidecar.fullname" -}}
+{{- $release := .Release.Name | replace "." "-" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride -}}
 {{- else if contains .Chart.Name .Release.Name -}}
-{{- .Release.Name | trunc 53 | trimSuffix "-" -}}
+{{- $release | trunc 53 | trimSuffix "-" -}}
 {{- else -}}
 {{- /* As a part of another chart, it may have an alias, which is then the name of the chart. */ -}}
-{{- printf "%s-%s" (.Release.Name | trunc 36 | trimSuffix "-") .Chart.Name | trunc 53 | trimSuffix "-" -}}
+{{- printf "%s-%s" ($release | trunc 36 | trimSuffix "-") .Chart.Name | trunc 53 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 
