@@ -546,6 +546,10 @@ CONTRADICTIONS: Mapping[str, Values] = {
     "apiTls.clientCaSecret.name is set, and Prometheus would be refused": given(
         "monitoring.monitor", "PodMonitor", MUTUAL
     ),
+    "callback.tlsSecret.name is set, but the API has no TLS": given("callback.tlsSecret.name", "x"),
+    "monitoring.tlsConfig is set, but the metrics have no TLS": given(
+        "monitoring.tlsConfig", {"insecureSkipVerify": True}
+    ),
     "sasl.mechanism is set: set sasl.username": given("sasl.mechanism", "PLAIN"),
     "sasl.username or sasl.secret.name is set": given("sasl.username", "x"),
     "networkPolicy is for mode per-cluster": given("networkPolicy.enabled", True, BESIDE_BROKER),
@@ -553,6 +557,9 @@ CONTRADICTIONS: Mapping[str, Values] = {
         BESIDE_BROKER, {"besideBroker": {"service": True}, "fullnameOverride": "sidecar-x"}
     ),
     "replicas is 2, and they can't share a volume claim": given("replicas", 2),
+    "state.existingClaim is set, but state.volumeClaim is false": given(
+        "state", {"volumeClaim": False, "existingClaim": "old"}
+    ),
     "podDisruptionBudget protects nothing with one replica": given(
         "podDisruptionBudget.enabled", True
     ),

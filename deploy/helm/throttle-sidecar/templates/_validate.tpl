@@ -75,6 +75,12 @@
 {{- end -}}
 
 {{- with .Values.apiTls -}}
+{{- if and $.Values.monitoring.tlsConfig (not .secret.name) -}}
+{{- fail "monitoring.tlsConfig is set, but the metrics have no TLS: set apiTls.secret.name to the Secret with a certificate, or remove it" -}}
+{{- end -}}
+{{- if and ($.Values.callback.tlsSecret).name (not .secret.name) -}}
+{{- fail "callback.tlsSecret.name is set, but the API has no TLS: set apiTls.secret.name to the Secret with its certificate, or remove it" -}}
+{{- end -}}
 {{- if and .clientCaSecret.name (not .secret.name) -}}
 {{- fail "apiTls.clientCaSecret.name is set, but the API has no TLS: set apiTls.secret.name to the Secret with its certificate" -}}
 {{- end -}}
@@ -103,6 +109,9 @@
 {{- end -}}
 
 {{- if not $beside -}}
+{{- if and .Values.state.existingClaim (not .Values.state.volumeClaim) -}}
+{{- fail "state.existingClaim is set, but state.volumeClaim is false, which means no claim: remove one" -}}
+{{- end -}}
 {{- if gt (int .Values.replicas) 1 -}}
 {{- if .Values.state.volumeClaim -}}
 {{- fail (printf "replicas is %d, and they can't share a volume claim: set state.volumeClaim=false" (int .Values.replicas)) -}}
