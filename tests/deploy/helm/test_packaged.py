@@ -28,8 +28,8 @@ pytestmark = pytest.mark.helm
 LABEL = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 """What Kubernetes takes as the value of a label, up to 63 characters."""
 
-NAME_CHARACTERS = 63
-"""The most in the name of a Service or a Job."""
+NAME = re.compile("[a-z][-a-z0-9]{0,61}[a-z0-9]")
+"""What Kubernetes takes as the name of a Service or a Job."""
 
 
 def rendered(chart: Path, values: Values, release: str = OURS) -> list[Resource]:
@@ -92,15 +92,17 @@ def test_a_chart_that_has_it_as_a_part_switches_it(tmp_path: Path) -> None:
         assert enabled == any(each["kind"] == "Deployment" for each in found)
 
 
-def test_a_long_alias_makes_names_that_are_short_enough(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "alias", ["throttle-sidecar-of-the-payments-cluster", "throttleSidecarOfPayments"]
+)
+def test_any_alias_makes_names_that_kubernetes_takes(tmp_path: Path, alias: str) -> None:
     """Helm calls the chart by its alias; the hooks are found by it, too."""
-    alias = "throttle-sidecar-of-the-payments-cluster"
+    values = merged(FULL["per-cluster, client-quotas"], {"monitoring": {"monitor": "PodMonitor"}})
     whole = part_of(tmp_path, alias)
-    values = {alias: FULL["per-cluster, client-quotas"]}
-    found = rendered(whole, values, release="production-of-the-platform-team")
+    found = rendered(whole, {alias: values}, release="production-of-the-platform-team")
     assert "Job" in {each["kind"] for each in found}
     names = [each["metadata"]["name"] for each in found]
-    assert [] == [each for each in names if len(each) > NAME_CHARACTERS]
+    assert [] == [each for each in names if not NAME.fullmatch(each)]
 
 
 def test_two_parts_of_a_chart_are_two_clusters(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@
 {{- $release | trunc 53 | trimSuffix "-" -}}
 {{- else -}}
 {{- /* As a part of another chart, it may have an alias, which is then the name of the chart. */ -}}
-{{- printf "%s-%s" ($release | trunc 36 | trimSuffix "-") .Chart.Name | trunc 53 | trimSuffix "-" -}}
+{{- printf "%s-%s" ($release | trunc 36 | trimSuffix "-") (kebabcase .Chart.Name) | trunc 53 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 
