@@ -311,7 +311,7 @@ def test_two_never_write_the_same_state() -> None:
     """With a claim, the old pod ends before the new one starts."""
     found = render(PER_CLUSTER)
     spec = one(found, "Deployment")["spec"]
-    assert (1, "Recreate") == (spec["replicas"], spec["strategy"]["type"])
+    assert (1, {"type": "Recreate"}) == (spec["replicas"], spec["strategy"])
     claim = named(pod_of(found)["volumes"], "throttle-sidecar-state")["persistentVolumeClaim"]
     assert claim["claimName"] == one(found, "PersistentVolumeClaim")["metadata"]["name"]
     for state in ({"existingClaim": "old"}, {"volumeClaim": False}):
@@ -328,7 +328,8 @@ def test_several_are_spread_and_replaced_one_by_one() -> None:
     }
     found = render(merged(PER_CLUSTER, values))
     spec = one(found, "Deployment")["spec"]
-    assert "RollingUpdate" == spec["strategy"]["type"]
+    rolling = {"maxSurge": "25%", "maxUnavailable": "25%"}
+    assert {"type": "RollingUpdate", "rollingUpdate": rolling} == spec["strategy"]
     (constraint,) = spec["template"]["spec"]["topologySpreadConstraints"]
     budget = one(found, "PodDisruptionBudget")["spec"]
     assert spec["selector"] == constraint["labelSelector"] == budget["selector"]
