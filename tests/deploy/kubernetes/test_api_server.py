@@ -180,6 +180,20 @@ def test_what_is_switched_on_can_be_switched_off(
     assert few | kept == kubernetes.inventory(namespace)
 
 
+def test_a_server_side_apply_changes_the_strategy(kubernetes: ApiServer, namespace: str) -> None:
+    """As Argo CD and Helm 4 apply: what the server had added by itself would stay."""
+    for state in ({"volumeClaim": False}, {"volumeClaim": True}, {"volumeClaim": False}):
+        deployment = one(render(merged(PER_CLUSTER, {"state": state})), "Deployment")
+        answer = kubernetes.client.patch(
+            f"/apis/apps/v1/namespaces/{namespace}/deployments/{OURS}",
+            params={"fieldManager": "argocd"},
+            json=deployment,
+            headers={"Content-Type": "application/apply-patch+yaml"},
+        )
+        assert answer.is_success, answer.json()["message"]
+        assert deployment["spec"]["strategy"] == answer.json()["spec"]["strategy"]
+
+
 @pytest.mark.parametrize("way", ["--values", "--reuse-values"])
 def test_an_older_file_of_values_stays_valid(
     kubernetes: ApiServer, namespace: str, release: Release, tmp_path: Path, way: str
