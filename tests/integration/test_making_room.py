@@ -5,12 +5,13 @@ import itertools
 import json
 import os
 import signal
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from kafka_lab.admin import Admin
 from kafka_lab.cluster import Cluster
@@ -136,6 +137,43 @@ def _open(folder: Path) -> set[object]:
     entries = journal(folder)
     ended = {entry["step"] for entry in entries if entry["kind"] == "end"}
     return {entry["step"] for entry in entries if entry["kind"] == "begin"} - ended
+
+
+@pytest.mark.slow
+async def test_young_records_that_kafka_does_not_find_are_kept() -> None:
+    """It searches only the first segment with a young timestamp, also if those were deleted."""
+    never = {"log.retention.check.interval.ms": "3600000"}
+    async with Cluster(
+        environ=os.environ, brokers=1, volumes=1, volume_bytes=128 * MB, properties=never
+    ) as kafka:
+        async with Admin(kafka.bootstrap) as admin:
+            await admin.create_topic(
+                "logs", config={"segment.bytes": str(MB), "retention.ms": "-1"}
+            )
+        now_ms, old_ms = int(1000 * time.time()), 3_600_000
+        producer = Producer({"bootstrap.servers": kafka.bootstrap, "linger.ms": 0, "log_level": 0})
+        # About ten records are a segment; those of the first are young, and some of a later one.
+        for count, age_ms in ((9, 0), (17, old_ms), (5, 0), (3, old_ms)):
+            for _ in range(count):
+                producer.produce("logs", bytes(100_000), partition=0, timestamp=now_ms - age_ms)
+                assert 0 == await asyncio.to_thread(producer.flush, 20)
+        reach = load(environ=settings(kafka.bootstrap)).settings.kafka_admin
+        assert reach is not None
+        topics = ExpendableTopics(reach, itertools.count(0.0, 10.0).__next__)
+        classes = (ReliefClass(("logs",), keep_s=old_ms / 2000),)
+
+        async def young_from() -> Mapping[tuple[str, int], int]:
+            look = await topics.look(classes, 20.0)
+            assert not isinstance(look, Failure)
+            found = await topics.examine(look.partitions, classes, now_ms, 20.0)
+            assert not isinstance(found, Failure)
+            return found.young_from
+
+        assert {("logs", 0): 0} == await young_from()
+        assert {("logs", 0): 9} == await topics.delete({("logs", 0): 9}, {("logs", 0): 0})
+        # Kafka says that there is none; the record at 26 is young.
+        assert {} == await young_from()
+        await topics.close()
 
 
 RIGHTS = (
