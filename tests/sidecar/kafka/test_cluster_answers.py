@@ -125,7 +125,7 @@ def test_volumes_are_read(answer: Any, volumes: tuple[Volume, ...]) -> None:
 
 def test_cordoned_log_dirs_are_volumes() -> None:
     """Version 5 has a flag for them: where new partitions go, not what is free."""
-    results = [(0, "/a", [], 100, 25, True, {}), (0, "/b", [], 100, 25, False, {})]
+    results: Any = [(0, "/a", [], 100, 25, True, {}), (0, "/b", [], 100, 25, False, {})]
     volumes = (Volume(3, "/a", 100, 25), Volume(3, "/b", 100, 25))
     answer = DescribeLogDirsResponseV5(0, 0, results, {})
     assert Reading(3, 17.0, volumes, cordoned=("/a",)) == read(answer)
