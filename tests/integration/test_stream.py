@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -87,7 +88,10 @@ class Rotation:
 def holds_lease(out: Path, process: subprocess.Popen[bytes]) -> bool:
     """Whether a stream has begun: Spark is there, and small files are brought together."""
     lease = out / "_stream_lease.json"
-    return lease.exists() and process.pid == msgspec.json.decode(lease.read_bytes())["process"]
+    # A stream that takes over removes the lease of the one before.
+    with suppress(FileNotFoundError):
+        return bool(process.pid == msgspec.json.decode(lease.read_bytes())["process"])
+    return False
 
 
 def batches(out: Path, kind: str) -> set[int]:
