@@ -222,7 +222,10 @@ class World:
         if filling is not None and filling.broker == broker:
             available = filling.available(self.now())
         return SimpleNamespace(
-            error_code=0, throttle_time_ms=0, results=((0, "/d", (), TOTAL, available),)
+            API_VERSION=4,
+            error_code=0,
+            throttle_time_ms=0,
+            results=((0, "/d", (), TOTAL, available),),
         )
 
     async def call(self, caller: int, called: int, deadline: float) -> None:
