@@ -9,9 +9,10 @@ Each sidecar offers the ids of its own broker's log to the others, and counts th
 others offer. Ids that wrote follow in the same list after the ids that were allocated before. A
 sidecar never passes on the ids of others.
 
-A sidecar that has not answered for more than a quota's window (at least a minute) has ids that are
-older than that. They would all be charged in one moment, so they are skipped, unless it restarted:
-then it has only ids since its restart. After a time without a quota, requests begin anew.
+The first request to a sidecar asks for the ids since this one began to ask, because the other may
+have started later, or was not reached before. Ids that are older than a quota's window (at least a
+minute) are not asked for: they would all be charged in one moment. After a time without a quota,
+requests begin anew.
 
 Example: three sidecars, and 30 ids of bob at each broker: after a second each has counted 90. When
 one sidecar restarts, the others continue with its first id, and it counts new ids from then on.
@@ -21,10 +22,12 @@ Source: KIP-936, "Known Limitations": quotas are per broker; here a user's ids a
 
 import asyncio
 import logging
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import takewhile
 from typing import Annotated, Final
 
 import msgspec
@@ -83,10 +86,17 @@ class AllocatedIdPage(msgspec.Struct, frozen=True):
 class AllocatedIdLog:
     """The ids of the broker beside this sidecar, for other sidecars; none at first."""
 
-    def __init__(self, start_id: str) -> None:
-        """Start without ids; ``start_id`` differs at every start."""
+    def __init__(self, start_id: str, clock: Callable[[], float]) -> None:
+        """Start without ids.
+
+        Args:
+            start_id: differs at every start.
+            clock: returns steady seconds.
+        """
         self._start_id = start_id
+        self._clock = clock
         self._ids: deque[AllocatedId] = deque(maxlen=MOST_ALLOCATED)
+        self._times: deque[float] = deque(maxlen=MOST_ALLOCATED)
         self._count = 0
         self._waiting = 0
         self._more = asyncio.Event()
@@ -94,18 +104,22 @@ class AllocatedIdLog:
     def add(self, user: str | None, producer_id: int, *, wrote: bool = False) -> None:
         """One more; an id that wrote, with its owner if known."""
         self._ids.append(AllocatedId(user, producer_id, wrote))
+        self._times.append(self._clock())
         self._count += 1
         self._more.set()
 
-    def page(self, after: str | None) -> AllocatedIdPage:
-        """Return the ids from a place on.
+    def page(self, after: str | None, last_s: float = 0.0) -> AllocatedIdPage:
+        """Return the ids from a place on, or those of the last seconds.
 
         Args:
-            after: ``next`` of the previous page. With None, the page has no ids, only a place to
-                begin. A place before a restart of this sidecar returns all ids since the restart.
+            after: ``next`` of the previous page. A place before a restart of this sidecar returns
+                all ids since the restart. With None, ``last_s`` applies.
+            last_s: of how many seconds the ids are wanted; with 0.0, the page only has a place.
         """
         if after is None:
-            return AllocatedIdPage(self._at(self._count), 0, [])
+            since = self._clock() - last_s
+            recent = sum(1 for _ in takewhile(lambda at: at > since, reversed(self._times)))
+            after = self._at(self._count - recent)
         start_id, _, number = after.rpartition("-")
         known = start_id == self._start_id and number.isascii() and number.isdigit()
         position = min(int(number), self._count) if known and len(number) < 19 else 0
@@ -147,7 +161,7 @@ class Peer:
     lost: int = 0
     failure: str | None = None
     after: str | None = field(default=None, repr=False)
-    answered_at: float = field(default=0.0, repr=False)
+    answered_at: float = field(default=-math.inf, repr=False)
 
 
 @dataclass(slots=True)
@@ -173,9 +187,11 @@ class Peers:
     window_s: float = 3600.0
     peers: list[Peer] = field(init=False)
     lost: int = field(default=0, init=False)
+    _began_at: float = field(init=False)
 
     def __post_init__(self) -> None:
         self.peers = [Peer(address) for address in self.addresses.known]
+        self._began_at = self.addresses.clock()
 
     async def run(self) -> None:
         """Ask all sidecars, until cancelled."""
@@ -192,8 +208,9 @@ class Peers:
                     requests.retain(followed)
                 else:
                     requests.retain({})
+                    self._began_at = self.addresses.clock()
                     for peer in self.peers:
-                        peer.after = None
+                        peer.after, peer.answered_at = None, -math.inf
                 await asyncio.sleep(_LOOK_S)
         finally:
             await requests.end()
@@ -225,21 +242,22 @@ class Peers:
 
         Errors as ``Trust.get``.
         """
-        now, after = self.addresses.clock, peer.after
-        is_late = now() - peer.answered_at > max(self.window_s, _SHORTEST_GAP_S)
-        query = "" if after is None else f"?after={after}"
+        now = self.addresses.clock
+        longest_s = max(self.window_s, _SHORTEST_GAP_S)
+        missed_s = now() - max(peer.answered_at, self._began_at)
+        if peer.after is not None and missed_s <= longest_s:
+            query = f"after={peer.after}"
+        else:
+            query = f"last_s={min(missed_s, longest_s):.3f}"
         page = await self.trust.get(
             peer.address,
-            f"{PATH}{query}",
+            f"{PATH}?{query}",
             AllocatedIdPage,
             deadline_s=_DEADLINE_S,
             wait_s=self._wait_s,
             longest_answer=_LONGEST_ANSWER,
         )
         peer.after, peer.answered_at = page.next, now()
-        if is_late and after is not None and _start_id(after) == _start_id(page.next):
-            peer.after = None
-            return True
         peer.ids += len(page.ids)
         peer.lost += page.lost
         self.lost += page.lost
@@ -256,10 +274,6 @@ class Peers:
             self.seen(reported.user, reported.producer_id)
         if reported.wrote and self.wrote is not None:
             self.wrote(reported.producer_id)
-
-
-def _start_id(place: str) -> str:
-    return place.rpartition("-")[0]
 
 
 def _log_change(peer: Peer, failure: str | None) -> None:

@@ -86,7 +86,7 @@ class ProducerIdCapability(Capability):
             settings.producer_id_quota_cache_cleanup_scheduler_interval_ms / 1000,
             file=quotas,
         )
-        self._allocated = AllocatedIdLog(board.start_id)
+        self._allocated = AllocatedIdLog(board.start_id, board.now)
         self._producers = _producers(settings, board)
         self._active = self._active_watch(settings)
         self._peers = self._ask_peers(settings.peers)

@@ -190,6 +190,14 @@ def _add_allocated(app: FastAPI, board: Board, log: AllocatedIdLog) -> None:
         after: Annotated[
             str | None, Query(max_length=100, description="``next`` of the answer before.")
         ] = None,
+        last_s: Annotated[
+            float,
+            Query(
+                ge=0.0,
+                allow_inf_nan=False,
+                description="Without ``after``: return the ids of so many seconds.",
+            ),
+        ] = 0.0,
         prefer: Annotated[
             str,
             Header(
@@ -197,7 +205,7 @@ def _add_allocated(app: FastAPI, board: Board, log: AllocatedIdLog) -> None:
             ),
         ] = "",
     ) -> Response:
-        """Return the ids after a position; without ``after``, only return the position.
+        """Return the ids after a position; without one, those of the last ``last_s`` seconds.
 
         A wait also ends when the factor changes. With too many waiting requests it ends at once.
         """
@@ -205,7 +213,7 @@ def _add_allocated(app: FastAPI, board: Board, log: AllocatedIdLog) -> None:
         if wait_s:
             change = board.wait_for_change(board.snapshot.generation, wait_s)
             await wait_for_any(request, log.wait_for_more(after), change)
-        page = msgspec.json.encode(log.page(after))
+        page = msgspec.json.encode(log.page(after, last_s))
         return Response(page, headers=NO_STORE, media_type="application/json")
 
 

@@ -119,7 +119,7 @@ class FakeSidecar:
         )
         self.ids = ids or IdParts(
             watch,
-            AllocatedIdLog(self.board.start_id),
+            AllocatedIdLog(self.board.start_id, self.board.now),
             None,
             factors is not None,
             user_header=user_header,

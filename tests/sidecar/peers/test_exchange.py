@@ -2,13 +2,16 @@
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 import pytest
 
+from sidecar.http import HttpError
 from sidecar.peers import exchange
 from sidecar.peers.addresses import Addresses, Resolve
 from sidecar.peers.exchange import (
@@ -28,8 +31,10 @@ Answer = Callable[[str, Writer], Awaitable[None]]
 """Gets what was asked for, and writes what it likes."""
 
 
-def allocated(count: int, start_id: str = "a1") -> AllocatedIdLog:
-    made = AllocatedIdLog(start_id)
+def allocated(
+    count: int, start_id: str = "a1", clock: Callable[[], float] = time.monotonic
+) -> AllocatedIdLog:
+    made = AllocatedIdLog(start_id, clock)
     for number in range(count):
         made.add("bob", number)
     return made
@@ -52,6 +57,19 @@ def test_who_begins_gets_what_comes_from_then_on() -> None:
     page = made.page(page.next)
     assert ids(3) == page.ids
     assert [] == made.page(page.next).ids
+
+
+@pytest.mark.parametrize(("last_s", "expected"), [(0.0, []), (5.0, [2]), (20.0, [1, 2])])
+def test_who_begins_may_ask_for_the_last_seconds(last_s: float, expected: list[int]) -> None:
+    """Then the page has these, and the next one follows them."""
+    now = [0.0]
+    made = allocated(0, clock=lambda: now[0])
+    for number, at_s in enumerate((100.0, 115.0, 125.0)):
+        now[0] = at_s
+        made.add("bob", number)
+    now[0] = 127.0
+    page = made.page(None, last_s)
+    assert (ids(*expected), "a1-3") == (page.ids, page.next)
 
 
 def test_a_restart_is_read_from_its_first_id() -> None:
@@ -189,8 +207,9 @@ def pages_of(made: AllocatedIdLog, asked: list[str]) -> Answer:
 
     async def answer(target: str, writer: Writer) -> None:
         asked.append(target)
-        _, _, after = target.partition("?after=")
-        await says(msgspec.json.encode(made.page(after or None)))(target, writer)
+        query = dict(parse_qsl(urlsplit(target).query))
+        page = made.page(query.get("after"), float(query.get("last_s", 0.0)))
+        await says(msgspec.json.encode(page))(target, writer)
 
     return answer
 
@@ -335,7 +354,7 @@ async def test_a_peer_that_is_down_or_has_a_name_that_is_none_is_reported() -> N
 @pytest.mark.usefixtures("_soon")
 async def test_what_comes_is_counted_once_piece_after_piece() -> None:
     """Older ids are not counted; a backlog is fetched without the usual pause."""
-    made, asked = allocated(3), list[str]()
+    made, asked = allocated(3, clock=asyncio.get_running_loop().time), list[str]()
     async with following(pages_of(made, asked)) as (misled, asking):
         await until(lambda: len(asked) > 2)
         assert [] == misled.seen
@@ -359,7 +378,8 @@ async def test_ids_that_are_older_than_a_window_do_not_count(
 
     A request alone may take longer than a short window.
     """
-    made, asked, now = allocated(0), list[str](), [100.0]
+    asked, now = list[str](), [100.0]
+    made = allocated(0, clock=lambda: now[0])
     async with following(pages_of(made, asked)) as (misled, _):
         seen: list[int] = []
         asking = Peers(
@@ -378,17 +398,37 @@ async def test_ids_that_are_older_than_a_window_do_not_count(
     assert (expected, len(expected)) == (seen, peer.ids)
 
 
+async def test_ids_count_that_a_sidecar_saw_before_it_first_answered() -> None:
+    """It started later than the one that asks, which then waited before it asked again."""
+    now = [100.0]
+    made = allocated(1, clock=lambda: now[0])
+    async with following(raw(b"")) as (misled, _):
+        seen: list[int] = []
+        asking = Peers(
+            Addresses([misled.url], lambda: now[0]), lambda _, number: seen.append(number)
+        )
+        for at_s in (101.0, 129.0):
+            now[0] = at_s
+            with pytest.raises(HttpError, match="no answer"):
+                await asking.ask(asking.peers[0])
+            made.add("bob", int(at_s))
+        now[0] = 130.0
+        misled.answer = pages_of(made, list[str]())
+        await asking.ask(asking.peers[0])
+    assert [101, 129] == seen
+
+
 async def test_a_sidecar_that_restarted_after_a_long_time_is_read_from_its_first_id() -> None:
     """Its broker was down for more than a window, so the ids since the restart are new."""
     asked, now = list[str](), [100.0]
-    async with following(pages_of(allocated(3), asked)) as (misled, _):
+    async with following(pages_of(allocated(3, clock=lambda: now[0]), asked)) as (misled, _):
         seen: list[int] = []
         asking = Peers(
             Addresses([misled.url], lambda: now[0]), lambda _, number: seen.append(number)
         )
         await asking.ask(asking.peers[0])
-        misled.answer = pages_of(allocated(2, "b2"), asked)
         now[0] += 4000.0
+        misled.answer = pages_of(allocated(2, "b2", lambda: now[0]), asked)
         await asking.ask(asking.peers[0])
     assert [0, 1] == seen
 
@@ -402,12 +442,14 @@ async def test_ids_of_a_time_without_a_quota_do_not_count(
     """Nobody was asked, and the other sidecar may have restarted in the meantime."""
     monkeypatch.setattr(exchange, "_LOOK_S", 0.05)
     asked, wanted = list[str](), [True]
-    async with following(pages_of(allocated(3), asked)) as (misled, asking):
+    clock = asyncio.get_running_loop().time
+    async with following(pages_of(allocated(3, clock=clock), asked)) as (misled, asking):
         asking.is_wanted = lambda: wanted[0]
         await until(lambda: len(asked) > 2)
         wanted[0] = False
-        await asyncio.sleep(0.2)
-        misled.answer = pages_of(allocated(5, start_id), asked)
+        await asyncio.sleep(0.1)
+        misled.answer = pages_of(allocated(5, start_id, clock), asked)
+        await asyncio.sleep(0.1)
         before, wanted[0] = len(asked), True
         await until(lambda: len(asked) > before + 2)
     assert [] == misled.seen
@@ -449,8 +491,12 @@ async def test_a_peer_that_always_has_more_does_not_take_the_loop() -> None:
 @VIRTUAL_TIME
 @pytest.mark.usefixtures("_soon")
 async def test_a_name_with_several_addresses_is_several_peers() -> None:
-    """Each pod behind a headless Service is read, a later one too; one that went is not."""
-    logs = {f"127.0.0.{number}": AllocatedIdLog(f"a{number}") for number in (1, 2, 3)}
+    """Each pod behind a headless Service is read, a later one too; one that went is not.
+
+    The later one is listed some time after its start; its ids of that time count.
+    """
+    clock = asyncio.get_running_loop().time
+    logs = {f"127.0.0.{number}": AllocatedIdLog(f"a{number}", clock) for number in (1, 2, 3)}
     now = ["127.0.0.1", "127.0.0.2"]
     servers: list[asyncio.Server] = []
     asked = {ip: list[str]() for ip in logs}
@@ -481,7 +527,7 @@ async def test_a_name_with_several_addresses_is_several_peers() -> None:
     logs["127.0.0.1"].add("bob", 4)
     logs["127.0.0.3"].add("bob", 3)
     await until(lambda: 3 in seen)
-    assert ([1, 2, 3], before, 5) == (sorted(seen), len(asked["127.0.0.1"]), asking.lost)
+    assert ([0, 1, 2, 3], before, 5) == (sorted(seen), len(asked["127.0.0.1"]), asking.lost)
     task.cancel()
     await asyncio.wait([task])
     for server in servers:

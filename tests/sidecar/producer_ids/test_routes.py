@@ -233,7 +233,9 @@ async def test_other_sidecars_get_what_this_broker_allocated(sidecar: FakeSideca
         {"user": None, "producer_id": 8, "wrote": True},
     ] == page["ids"]
     assert f"{sidecar.board.start_id}-2" == page["next"]
-    assert 422 == (await sidecar.get(f"{path}?after={'9' * 101}")).status_code
+    assert page == (await sidecar.get(f"{path}?last_s=60")).json()
+    for bad in ("after=" + "9" * 101, "last_s=-1", "last_s=nan", "last_s=inf"):
+        assert 422 == (await sidecar.get(f"{path}?{bad}")).status_code
 
 
 @VIRTUAL_TIME
