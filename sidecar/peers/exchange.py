@@ -248,7 +248,8 @@ class Peers:
         if peer.after is not None and missed_s <= longest_s:
             query = f"after={peer.after}"
         else:
-            query = f"last_s={min(missed_s, longest_s):.3f}"
+            last_s = missed_s if missed_s <= longest_s else self.window_s
+            query = f"last_s={last_s:.3f}"
         page = await self.trust.get(
             peer.address,
             f"{PATH}?{query}",

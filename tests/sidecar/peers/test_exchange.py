@@ -369,7 +369,12 @@ async def test_what_comes_is_counted_once_piece_after_piece() -> None:
 
 @pytest.mark.parametrize(
     ("window_s", "gap_s", "expected"),
-    [(3600.0, 3600.0, [0, 1]), (3600.0, 3600.1, [1]), (1.0, 60.0, [0, 1]), (1.0, 60.1, [1])],
+    [
+        (3600.0, 3600.0, [0, 1, 2, 3]),
+        (3600.0, 3600.1, [1, 2, 3]),
+        (1.0, 60.0, [0, 1, 2, 3]),
+        (1.0, 60.1, [2, 3]),
+    ],
 )
 async def test_ids_that_are_older_than_a_window_do_not_count(
     window_s: float, gap_s: float, expected: list[int]
@@ -389,11 +394,12 @@ async def test_ids_that_are_older_than_a_window_do_not_count(
         )
         peer = asking.peers[0]
         await asking.ask(peer)
-        made.add("bob", 0)
-        now[0] += gap_s
+        for number, passes_s in enumerate((gap_s - 10.0, 9.5, 0.5)):
+            made.add("bob", number)
+            now[0] += passes_s
         while await asking.ask(peer):
             pass
-        made.add("bob", 1)
+        made.add("bob", 3)
         await asking.ask(peer)
     assert (expected, len(expected)) == (seen, peer.ids)
 
