@@ -57,6 +57,7 @@ def runs_of(
             )
             for cluster in clusters
         ]
+        made = tuple(runs)
         try:
             yield runs
         except SidecarError:
@@ -64,6 +65,10 @@ def runs_of(
             for run in runs:
                 run.store.discard()
             raise
+        finally:
+            for run in made:
+                if run.changes is not None:
+                    run.changes.unpersist()
     finally:
         if history is not None:
             history.readings.unpersist()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from sidecar.errors import SidecarError
 from sidecar.quotas.entities import ClientQuotas
@@ -111,6 +111,7 @@ class Run:
         entities: for each kind of quota, whom quotas are recommended for, and why.
         costs: the new rows of gold_cost.
         requests: the requests for the gold tables; None before they are read.
+        changes: the requests about topics and quotas, for all days; None before they are read.
         replaces: the table whose days must not lose rows.
     """
 
@@ -125,6 +126,7 @@ class Run:
     entities: Mapping[str, str] = field(default_factory=dict, init=False)
     costs: Sequence[Cost] = field(default=(), init=False)
     requests: Requests | None = field(default=None, init=False)
+    changes: DataFrame | None = field(default=None, init=False)
     replaces: Table = field(default=SILVER_REQUEST, init=False)
 
     @property

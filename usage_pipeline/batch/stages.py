@@ -52,7 +52,6 @@ from usage_pipeline.usage.usage_reader import UsageRows
 from usage_pipeline.usage.usage_writer import write_usage
 
 _DAY: Final = timedelta(days=1)
-_SECOND_US: Final = 1_000_000
 _FEW: Final = 10
 """A file with fewer requests may have whole seconds by chance."""
 _HALF_LIVES: Final = 4
@@ -133,12 +132,7 @@ def _terms(run: Run, days: Sequence[date]) -> Terms:
     it lowers the coverage.
     """
     is_request = (sql.col("kind") != str(RejectedKind.OTHER)) & sql.col("broker").isNotNull()
-    is_whole = sql.every(sql.unix_micros("log_ts") % _SECOND_US == 0).alias("is_whole")
-    read = (
-        run.store.read(SILVER_REQUEST, days)
-        .groupBy("broker", "src_file")
-        .agg(sql.count("*").alias("read"), is_whole)
-    )
+    read = run.requests_of(days).read_lines()
     rejected = run.store.read(QUARANTINE).where(is_request).groupBy("broker", "src_file")
     unread = rejected.agg(sql.count("*").alias("unread"))
     of_brokers = (

@@ -37,7 +37,10 @@ _OF_BROKERS: Final = frozenset(
 )
 """What no client sends."""
 _PLAIN: Final = dict.fromkeys(_NAMES, pa.string())
-_US_PER_DAY: Final = 86_400_000_000
+OF_LINES: Final = ("broker", "src_file", "log_ts", "quota_ts")
+"""The columns that show how well the lines of each broker were read."""
+_US_PER_S: Final = 1_000_000
+_US_PER_DAY: Final = 86_400 * _US_PER_S
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC).date()
 
 
@@ -83,6 +86,16 @@ def brokers_clients(batches: Batches) -> Batches:
         columns = [batch[name].cast(pa.string()) for name in ("user", "client_id")]
         theirs = pa.Table.from_arrays(columns, ["user", "client_id"]).filter(pa.array(is_brokers))
         yield from theirs.group_by(["user", "client_id"]).aggregate([]).to_batches()
+
+
+def read_lines(batches: Batches) -> Batches:
+    """Return how many requests of each log file were read, and whether all have whole seconds."""
+    for batch in batches:
+        is_whole = pa.array(micros(batch, "log_ts") % _US_PER_S == 0)
+        columns = [batch["broker"], batch["src_file"].cast(pa.string()), is_whole]
+        named = pa.Table.from_arrays(columns, ["broker", "src_file", "is_whole"])
+        files = named.group_by(["broker", "src_file"])
+        yield from files.aggregate([([], "count_all"), ("is_whole", "all")]).to_batches()
 
 
 def _is_of_admins(batch: pa.RecordBatch) -> np.ndarray:

@@ -10,13 +10,16 @@ from datetime import date, timedelta
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 
 from usage_pipeline.runtime.by_workers import Batches
 from usage_pipeline.silver.request_reader import (
     OF_BROKERS,
+    OF_LINES,
     admins_rows,
     brokers_clients,
     charged_days,
+    read_lines,
     rows,
 )
 from usage_pipeline.tables.schemas import SILVER_CHANGE
@@ -89,6 +92,19 @@ class Requests:
         """Return the users and client-ids of brokers, from what only they send."""
         found = self.mapped(OF_BROKERS, brokers_clients, "user string, client_id string")
         return frozenset((row["user"], row["client_id"]) for row in found.distinct().collect())
+
+    def read_lines(self) -> DataFrame:
+        """Return how many requests of each log file were read.
+
+        Returns:
+            Rows of broker, src_file, read and is_whole: whether all have times in whole seconds.
+        """
+        parts = self.mapped(
+            OF_LINES, read_lines, "broker int, src_file string, read long, is_whole boolean"
+        )
+        return parts.groupBy("broker", "src_file").agg(
+            sql.sum("read").alias("read"), sql.every("is_whole").alias("is_whole")
+        )
 
     def of_admins(self) -> DataFrame:
         """Return the controllers' lines about topics and quotas, with all columns; they are few.

@@ -174,3 +174,17 @@ def test_brokers_are_known_by_what_they_ask(spark: SparkSession, tmp_path: Path)
     )
     found = Requests(spark, files_of(tmp_path, SILVER_REQUEST, rows)).cluster_clients()
     assert {("kafka", "broker-1-fetcher-0"), ("controller", "1")} == found
+
+
+@pytest.mark.spark
+def test_the_lines_of_each_log_are_counted(spark: SparkSession, tmp_path: Path) -> None:
+    """A log has whole seconds only if all its lines do."""
+    lines = [(0, "a.log", 0), (0, "a.log", 250), (0, "b.log", 0), (1, "a.log", 0), (1, "a.log", 0)]
+    rows = (
+        row(broker=broker, src_file=log, log_ts=datetime(2026, 1, 5, tzinfo=UTC) + after)
+        for broker, log, ms in lines
+        for after in [timedelta(milliseconds=ms)]
+    )
+    found = Requests(spark, files_of(tmp_path, SILVER_REQUEST, rows)).read_lines()
+    expected = {(0, "a.log", 2, False), (0, "b.log", 1, True), (1, "a.log", 2, True)}
+    assert expected == {tuple(each) for each in found.collect()}
