@@ -80,6 +80,8 @@ def test_a_day_is_made_again_and_never_doubled(spark: SparkSession, tmp_path: Pa
     assert (3, 1, 2) == (first.rows["silver_request"], first.quarantined, first.files)
     assert {1: 1, 2: 1} == {name.broker: files for name, files in first.brokers.items()}
     assert first == made(spark, out, logs / "20")
+    # A run caches rows that it reads several times.
+    assert spark._jsparkSession.sharedState().cacheManager().isEmpty()
     assert before == {table: stored(spark, out, table) for table in TABLES}
 
     log(logs / "21", 2, metadata("2026-11-21 00:00:00,020", send_ms=30.0), "bad\n")
