@@ -175,7 +175,7 @@ class Peers:
         is_wanted: returns whether to ask now.
         trust: sends the requests; by default it trusts the machine's CA certificates.
         window_s: the quota's window in seconds; older ids are skipped.
-        peers: the known sidecars. A sidecar that is found later counts from then on.
+        peers: the known sidecars; those that are found later are asked for the same ids.
         lost: the number of ids that other sidecars no longer had, also those that are gone.
     """
 
@@ -188,6 +188,7 @@ class Peers:
     peers: list[Peer] = field(init=False)
     lost: int = field(default=0, init=False)
     _began_at: float = field(init=False)
+    """When this sidecar began to ask, or last had no reason to."""
 
     def __post_init__(self) -> None:
         self.peers = [Peer(address) for address in self.addresses.known]
