@@ -195,7 +195,7 @@ def _add_allocated(app: FastAPI, board: Board, log: AllocatedIdLog) -> None:
             Query(
                 ge=0.0,
                 allow_inf_nan=False,
-                description="Without ``after``: return the ids of the last seconds, this number of them.",
+                description="Without ``after``: how many of the last seconds to return.",
             ),
         ] = 0.0,
         prefer: Annotated[
