@@ -26,6 +26,8 @@ _NAMES: Final = ("user", "client_id", "api", "src_file")
 """Columns with few different values, which are read as dictionaries."""
 OF_BROKERS: Final = ("user", "client_id", "api", "is_follower", "quota_ts")
 """The columns that show which clients are brokers and controllers."""
+OF_LINES: Final = ("broker", "src_file", "log_ts", "quota_ts")
+"""The columns that show how well the lines of each broker were read."""
 _OF_BROKERS: Final = frozenset(
     {
         *("BROKER_HEARTBEAT", "BROKER_REGISTRATION", "CONTROLLER_REGISTRATION"),
@@ -37,8 +39,6 @@ _OF_BROKERS: Final = frozenset(
 )
 """What no client sends."""
 _PLAIN: Final = dict.fromkeys(_NAMES, pa.string())
-OF_LINES: Final = ("broker", "src_file", "log_ts", "quota_ts")
-"""The columns that show how well the lines of each broker were read."""
 _US_PER_S: Final = 1_000_000
 _US_PER_DAY: Final = 86_400 * _US_PER_S
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC).date()
