@@ -14,9 +14,7 @@ from tests.simulation.many import (
     run,
 )
 
-pytestmark = pytest.mark.rare
-
-
+@pytest.mark.rare
 @pytest.mark.parametrize(
     ("seed", "scenario"),
     [
@@ -32,12 +30,14 @@ def test_each_sidecar_that_sees_a_full_volume_throttles(seed: int, scenario: str
     assert 0.0 < outcome.reaction_s <= 120.0
 
 
+@pytest.mark.slow
 def test_observers_spare_a_full_broker() -> None:
     """Three of all sidecars, and the one beside it, ask it during a throttle."""
     load: Load = run(partial(load_of_a_throttle, 30, 6, 3, 60.0))
     assert 1.0 <= load.log_dirs_per_s <= 3.0
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize(
     ("late_s", "cost_s"),
     [pytest.param(2.7, 2.1, id="late"), pytest.param(math.inf, 4.2, id="never")],
