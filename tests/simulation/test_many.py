@@ -14,6 +14,7 @@ from tests.simulation.many import (
     run,
 )
 
+
 @pytest.mark.rare
 @pytest.mark.parametrize(
     ("seed", "scenario"),
