@@ -1,13 +1,14 @@
 """A year of daily runs over a small cluster, and what a run costs when the tables are older.
 
 Each simulated day has logs of its own, and is added to the same tables by a run of all stages that
-keeps 90 days. All runs share one process, so that its memory would show what a run leaves behind.
+keeps 90 days. Runs share a process, so that its memory shows what a run leaves behind.
 
 A machine may be faster or slower hours later, so the tenth day is run again in turns with the last
 ones, each time on a copy of the tables of nine days.
 
 Example: ``python -m benchmarks.pipeline.year --days 40 --size 5`` has 40 days of 5 MB. With
-``--folder``, a benchmark that was ended goes on with its next day.
+``--folder``, a benchmark that was ended goes on with its next day, in a new process; memory can
+then be compared only from that day on.
 """
 
 import argparse
@@ -76,26 +77,34 @@ class _Year:
 
     def days(self, count: int) -> tuple[list[_Day], list[_Day]]:
         """Run the days that are left; return all days, and the tenth in turns with the last."""
-        record, tables = self.folder / "days.jsonl", self.folder / "tables"
-        nine, copy = self.folder / "nine", self.folder / "copy"
-        lines = record.read_text().splitlines() if record.exists() else []
-        days, again = [_Day(**json.loads(line)) for line in lines], list[_Day]()
+        tables, nine, copy = (self.folder / name for name in ("tables", "nine", "copy"))
+        days, again = self._recorded("days"), self._recorded("again")
         for number in range(len(days), count):
             if number == _TENTH:
                 shutil.rmtree(nine, ignore_errors=True)
                 shutil.copytree(tables, nine)
-            days.append(self._run(number, tables))
-            with record.open("a") as file:
-                file.write(json.dumps(asdict(days[-1])) + "\n")
-            print(f"day {number + 1}: {days[-1]}", file=sys.stderr)
             if number >= count - _LAST:
+                shutil.rmtree(copy, ignore_errors=True)
                 shutil.copytree(nine, copy)
-                again.append(self._run(_TENTH, copy))
-                shutil.rmtree(copy)
+                again.append(self._record("again", self._run(_TENTH, copy)))
+            days.append(self._record("days", self._run(number, tables)))
+            print(f"day {number + 1}: {days[-1]}", file=sys.stderr)
         return days, again
+
+    def _recorded(self, name: str) -> list[_Day]:
+        file = self.folder / f"{name}.jsonl"
+        lines = file.read_text().splitlines() if file.exists() else []
+        return [_Day(**json.loads(line)) for line in lines]
+
+    def _record(self, name: str, day: _Day) -> _Day:
+        with (self.folder / f"{name}.jsonl").open("a") as file:
+            file.write(json.dumps(asdict(day)) + "\n")
+        return day
 
     def _run(self, number: int, tables: Path) -> _Day:
         start, part = _FIRST + timedelta(days=number), self.folder / "day"
+        # A run that was ended leaves its logs.
+        shutil.rmtree(part, ignore_errors=True)
         sample = write_sample(
             part,
             Sample(
@@ -161,6 +170,7 @@ def _rows(days: Sequence[_Day], again: Sequence[_Day]) -> list[Row]:
     return [
         Row("the tenth run, in turns with the last", tenth_s, "s"),
         Row("the last run", last_s, "s", 1.3 * tenth_s),
+        Row("memory of the process in the tenth run", days[_TENTH].memory_bytes / 1e6, "MB"),
         Row(f"memory of the process in run {number}", full[0].memory_bytes / 1e6, "MB"),
         Row("memory of the process in the last run", last.memory_bytes / 1e6, "MB"),
         Row(f"files of the tables after {number} days", full[0].files, "files"),
