@@ -41,6 +41,8 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Rows of packed charges have a megabyte each; the default of 10,000 rows in a batch is too big.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(1 << 22),
+    # The default of 15 s is too short for a machine that pauses: a whole run would fail.
+    "spark.python.authenticate.socketTimeout": "2m",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
