@@ -1,18 +1,20 @@
 """A year of daily runs over a small cluster, and what a run costs when the tables are older.
 
 Each simulated day has logs of its own, and is added to the same tables by a run of all stages that
-keeps 90 days. Runs share a process, so that its memory shows what a run leaves behind.
+keeps 90 days. Runs share a process, so that its memory shows what a run leaves behind. At the end,
+the tenth day and the day after the last are run in processes of their own, as operators run them.
 
 A machine may be faster or slower hours later, so the tenth day is run again in turns with the last
 ones, each time on a copy of the tables of nine days.
 
 Example: ``python -m benchmarks.pipeline.year --days 40 --size 5`` has 40 days of 5 MB. With
-``--folder``, a benchmark that was ended goes on with its next day, in a new process; memory can
-then be compared only from that day on.
+``--folder``, a benchmark that was ended goes on with its next day, in a new process; the memory of
+the shared process can then be compared only from that day on.
 """
 
 import argparse
 import json
+import multiprocessing
 import os
 import shutil
 import sys
@@ -91,6 +93,13 @@ class _Year:
             print(f"day {number + 1}: {days[-1]}", file=sys.stderr)
         return days, again
 
+    def alone(self, number: int, name: str) -> _Day:
+        """Run one day on a copy of the tables with this name."""
+        copy = self.folder / "copy"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(self.folder / name, copy)
+        return self._run(number, copy)
+
     def _recorded(self, name: str) -> list[_Day]:
         file = self.folder / f"{name}.jsonl"
         lines = file.read_text().splitlines() if file.exists() else []
@@ -146,14 +155,18 @@ def main() -> int:
     with TemporaryDirectory() as temporary:
         folder = asked.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
+        size = round(asked.size * 1e6)
         spark = session(f"local[{_CORES}]")
         try:
-            year = _Year(spark, folder, round(asked.size * 1e6), asked.clients)
-            days, again = year.days(asked.days)
+            days, again = _Year(spark, folder, size, asked.clients).days(asked.days)
         finally:
             spark.stop()
+        own = [
+            _in_its_own_process(folder, size, asked.clients, number, name)
+            for number, name in ((_TENTH, "nine"), (asked.days, "tables"))
+        ]
     machine = [*describe(), f"{asked.days} days of {asked.size:g} MB, {_KEEP.days} of them kept"]
-    table = as_table(_rows(days, again))
+    table = as_table(_rows(days, again, own))
     text = "\n".join((*(f"- {line}" for line in machine), "", table))
     print(text)
     if asked.out is not None:
@@ -161,7 +174,20 @@ def main() -> int:
     return 0
 
 
-def _rows(days: Sequence[_Day], again: Sequence[_Day]) -> list[Row]:
+def _in_its_own_process(folder: Path, size: int, clients: int, number: int, name: str) -> _Day:
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(_alone, (folder, size, clients, number, name))
+
+
+def _alone(folder: Path, size: int, clients: int, number: int, name: str) -> _Day:
+    spark = session(f"local[{_CORES}]", brief=True)
+    try:
+        return _Year(spark, folder, size, clients).alone(number, name)
+    finally:
+        spark.stop()
+
+
+def _rows(days: Sequence[_Day], again: Sequence[_Day], own: Sequence[_Day]) -> list[Row]:
     last_days, last = days[-_LAST:], days[-1]
     tenth_s, last_s = (median(day.seconds for day in each) for each in (again, last_days))
     # The tables are full after the days that are kept; a shorter trial never fills them.
@@ -170,9 +196,13 @@ def _rows(days: Sequence[_Day], again: Sequence[_Day]) -> list[Row]:
     return [
         Row("the tenth run, in turns with the last", tenth_s, "s"),
         Row("the last run", last_s, "s", 1.3 * tenth_s),
-        Row("memory of the process in the tenth run", days[_TENTH].memory_bytes / 1e6, "MB"),
-        Row(f"memory of the process in run {number}", full[0].memory_bytes / 1e6, "MB"),
-        Row("memory of the process in the last run", last.memory_bytes / 1e6, "MB"),
+        Row("the tenth run in its own process", own[0].seconds, "s"),
+        Row("the run after the last in its own process", own[1].seconds, "s"),
+        Row("memory of the tenth run in its own process", own[0].memory_bytes / 1e6, "MB"),
+        Row("memory of the run after the last in its own process", own[1].memory_bytes / 1e6, "MB"),
+        Row("memory of the shared process in the tenth run", days[_TENTH].memory_bytes / 1e6, "MB"),
+        Row(f"memory of the shared process in run {number}", full[0].memory_bytes / 1e6, "MB"),
+        Row("memory of the shared process in the last run", last.memory_bytes / 1e6, "MB"),
         Row(f"files of the tables after {number} days", full[0].files, "files"),
         Row("files of the tables after the last day", last.files, "files"),
         Row(f"bytes of the tables after {number} days", full[0].table_bytes / 1e6, "MB"),
