@@ -146,7 +146,7 @@ def _lines(path: Path) -> Iterator[Entry]:
     for line in path.read_bytes().splitlines():
         try:
             yield msgspec.json.decode(line, type=Entry)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, UnicodeDecodeError):
             # A kill cut it off: nothing was deleted yet, or the next start reads the outcome.
             continue
 

@@ -10,7 +10,7 @@ import pytest
 
 from sidecar.control.board import Board
 from sidecar.relief import journal, service
-from sidecar.relief.journal import Entry
+from sidecar.relief.journal import Entry, Journal
 from sidecar.throttle.relief import BEYOND, MOST_IN_VAIN
 from tests.sidecar.relief.scripted import (
     DECLARED,
@@ -427,6 +427,23 @@ async def test_topics_beyond_the_most_partitions_are_logged_once(
     await run(world, 20.0, sidecar)
     logged = [text for text in caplog.messages if BEYOND in text and "such as" in text]
     assert [f"nothing is deleted from 1 declared topics, such as more: {BEYOND}"] * 2 == logged
+
+
+def line(step: str, at: float) -> Entry:
+    """A line before a step."""
+    return Entry("begin", step, at, "A", 1, "/d", LIMIT)
+
+
+def test_a_damaged_line_hides_no_other(tmp_path: Path) -> None:
+    """Not JSON, zeros after a crash of the machine, and a byte that is not UTF-8."""
+    good = msgspec.json.encode(line("a-1", 1000.0))
+    damaged = (good.replace(b"/d", b"/\xc3"), good.replace(b"begin", b"beg\xffn"), bytes(9), b"{")
+    path = tmp_path / journal._name(1000.0)
+    for each in damaged:
+        path.write_bytes(each + b"\n" + good + b"\n")
+        found = Journal(tmp_path)
+        found.load(1000.0)
+        assert ["a-1"] == [entry.step for entry in found.open], each
 
 
 def test_lines_older_than_90_days_are_removed(tmp_path: Path) -> None:
