@@ -2,7 +2,8 @@
 
 Each line is synced before the sidecar goes on, so that a step that was begun is always found. After
 a kill, the line after a step is missing. The next start reads the first offsets of its partitions
-and writes that line. A line that a kill cut off is ignored. Files are removed after 90 days.
+and writes that line. A line that a kill cut off is ignored. A start removes the files of days that
+are 90 days before it, and before the last line.
 
 A third kind of line, "gain", says whether a volume had more available once the relief had to show
 its effect.
@@ -113,13 +114,17 @@ class Journal:
         if self._folder is None:
             return
         self._folder.mkdir(mode=0o700, exist_ok=True)
-        found = sorted(path for path in self._folder.iterdir() if _NAME.fullmatch(path.name))
-        oldest = self._folder / _name(now_s - KEPT_DAYS * 86_400)
+        found = [path for path in self._folder.iterdir() if _NAME.fullmatch(path.name)]
+        today = self._folder / _name(now_s)
+        # Lines of a clock that was ahead must not displace newer ones from memory.
+        for path in sorted(found, key=lambda path: (path <= today, path)):
+            self.entries.extend(_lines(path))
+        # Nor does a clock that is ahead now make a line old.
+        last_s = max((each.at for each in self.entries), default=now_s)
+        oldest = self._folder / _name(min(now_s, last_s) - KEPT_DAYS * 86_400)
         for path in found:
             if path < oldest:
                 path.unlink(missing_ok=True)
-            else:
-                self.entries.extend(_lines(path))
 
     async def append(self, entry: Entry) -> None:
         """Write a line, and return once it is on disk.

@@ -10,7 +10,7 @@ import pytest
 
 from sidecar.control.board import Board
 from sidecar.relief import journal, service
-from sidecar.relief.journal import Entry, Journal
+from sidecar.relief.journal import MOST, Entry, Journal
 from sidecar.throttle.relief import BEYOND, MOST_IN_VAIN
 from tests.sidecar.relief.scripted import (
     DECLARED,
@@ -444,6 +444,21 @@ def test_a_damaged_line_hides_no_other(tmp_path: Path) -> None:
         found = Journal(tmp_path)
         found.load(1000.0)
         assert ["a-1"] == [entry.step for entry in found.open], each
+
+
+def test_a_clock_that_is_or_was_ahead_hides_no_line(tmp_path: Path) -> None:
+    """It removes no file, and lines of that time do not displace the ones of today."""
+    now = 1_795_000_000.0
+    today, later = tmp_path / journal._name(now), tmp_path / journal._name(now + 86_400.0)
+    today.write_bytes(msgspec.json.encode(line("a-1", now)) + b"\n")
+    found = Journal(tmp_path)
+    found.load(now + 400 * 86_400.0)
+    assert ["a-1"] == [entry.step for entry in found.open]
+    of_later = msgspec.structs.replace(line("b-1", now + 86_400.0), kind="end")
+    later.write_bytes((msgspec.json.encode(of_later) + b"\n") * MOST)
+    found = Journal(tmp_path)
+    found.load(now)
+    assert ["a-1"] == [entry.step for entry in found.open]
 
 
 def test_lines_older_than_90_days_are_removed(tmp_path: Path) -> None:
