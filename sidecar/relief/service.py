@@ -211,7 +211,7 @@ class Relief:
             if planned.deletions and planned.room and self.deletes and self.is_first():
                 await self._step(planned, planned.room, classes)
         except (OSError, TimeoutError) as error:
-            self._note(f"the journal can't be written: {error}")
+            self._note(f"the journal can't be used: {str(error) or 'its disk did not answer'}")
 
     async def _plan(self, classes: Sequence[ReliefClass]) -> Plan | Failure:
         now = self.board.now()
@@ -330,7 +330,6 @@ class Relief:
             {(each.topic, each.index): each.leader for each in planned.deletions},
         )
         outcomes = {**deleted, **changed}
-        await self._end(begin, outcomes, found=False)
         for each in planned.deletions:
             outcome = outcomes[each.topic, each.index]
             if isinstance(outcome, Failure):
@@ -341,6 +340,7 @@ class Relief:
                 self.deletions += 1
                 self.deleted_bytes += each.about_bytes
                 self._moved((each.topic, each.index), outcome)
+        await self._end(begin, outcomes, found=False)
 
     def _moved(self, key: Partition, start: int) -> None:
         """Note a deletion at once: the next reading may lack the partition."""

@@ -119,6 +119,26 @@ async def test_a_line_that_the_disk_writes_late_has_its_end(
     check_journal(world, sidecar)
 
 
+async def test_a_deletion_counts_before_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk became full in the step, or hangs: metrics tell of the deletion all the same."""
+    append = journal._append
+
+    def full(path: Path, entry: Entry) -> None:
+        if entry.kind == "end":
+            raise TimeoutError
+        append(path, entry)
+
+    monkeypatch.setattr(journal, "_append", full)
+    world, sidecar = started(1, tmp_path)
+    while not world.deletions:
+        await run(world, 1.0, sidecar)
+    assert world.deletions == sidecar.relief.deletions
+    assert 0 < sidecar.relief.deleted_bytes
+    assert "the journal can't be used: its disk did not answer" == sidecar.relief.failure
+
+
 def writing() -> list[threading.Thread]:
     """The threads that write to a journal."""
     return [each for each in threading.enumerate() if each.name == "relief journal"]
