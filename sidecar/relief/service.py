@@ -242,6 +242,7 @@ class Relief:
             pending=self._pending(),
             relieving=self._relieving(),
             in_vain=frozenset(room.log_dir for room in rooms if self._is_in_vain(room.log_dir)),
+            left_out=self.left_out,
         )
         if refusal or not seen or plan(view).room is None:
             return plan(view)
@@ -260,7 +261,6 @@ class Relief:
                     if key[0] not in self.left_out and key[0] in look.segment_bytes
                 ],
                 groups_unknown=examined.groups_unknown,
-                left_out=self.left_out,
             )
         )
 

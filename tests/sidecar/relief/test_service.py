@@ -421,6 +421,15 @@ async def test_without_a_declared_topic_nothing_is_examined(tmp_path: Path) -> N
     assert "" != sidecar.relief.planned.why
 
 
+async def test_topics_that_cant_be_read_are_the_reason(tmp_path: Path) -> None:
+    """None of the declared topics can be read: they are there all the same."""
+    world, sidecar = started(1, tmp_path)
+    world.left_out = dict.fromkeys(("debug", "logs-a", "logs-b"), "partition 0 has no leader")
+    await run(world, 130.0, sidecar)
+    expected = "nothing may go from /d of broker 1: debug: partition 0 has no leader; logs-a"
+    assert sidecar.relief.planned.why.startswith(expected)
+
+
 async def test_a_dry_run_deletes_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Its plan is logged once, and stays."""
     world, sidecar = started(1, tmp_path)
