@@ -6,8 +6,8 @@ configurations, since what was seen of a topic while it was compacted never coun
 reads what limits a deletion: the first young record, and the committed offsets of all groups
 (``sidecar.kafka.group_commits``).
 
-Needed: DESCRIBE, DESCRIBE_CONFIGS and DELETE on the declared topics, DESCRIBE on the groups and on
-__consumer_offsets, and DESCRIBE on the cluster, like polls.
+Needed: DESCRIBE, DESCRIBE_CONFIGS and DELETE on the declared topics, DESCRIBE on the groups, on the
+topics that they read and on __consumer_offsets, and DESCRIBE on the cluster, like polls.
 
 Example: "logs" has one partition with offsets 100 to 900 and 2 GB; etl has committed 700 of it.
 """

@@ -6,7 +6,7 @@ not have loaded its groups yet, and one without the newest metadata lists none. 
 all partitions of its topics. A group with members but without any committed offset holds
 everything, since what it reads is not known.
 
-Needed: DESCRIBE on the groups, on __consumer_offsets and on the cluster.
+Needed: DESCRIBE on the groups, on their topics, on __consumer_offsets and on the cluster.
 
 Example: etl has committed 700 of "logs" 0: {"etl": {"logs": {0: 700}}}.
 """
@@ -125,7 +125,9 @@ class GroupCommits:
             if each.name not in commits:
                 return f"group {each.name}: its coordinator did not report its offsets"
             if each.reads and not commits[each.name]:
-                return f"group {each.name} has members, but no committed offset yet"
+                # Kafka leaves out topics that the user may not describe.
+                text = f"group {each.name} has members, but shows no committed offset: it has none"
+                return f"{text} yet, or DESCRIBE on its topics is missing"
         return commits
 
 

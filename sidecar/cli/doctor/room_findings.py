@@ -56,7 +56,7 @@ def _topics(facts: Facts, relief: Relief) -> Iterator[Finding]:
         to_do = "grant what docs/security.md says, or remove it from SIDECAR_RELIEF_FILE"
         found.append(Finding(name, "warn", f"{none} from {topic}: {why}", to_do))
     if relief.groups_unknown:
-        to_do = "grant Describe on groups and on __consumer_offsets: docs/security.md"
+        to_do = "grant Describe on groups, on all topics that they read, and on __consumer_offsets"
         found.append(Finding(name, "warn", f"{none}: {relief.groups_unknown}", to_do))
     can = "can be read and deleted from" if relief.mode == "delete" else "can be read"
     what = f"{relief.mode}: declared topics that {can}: {len(relief.topics)}"
