@@ -78,6 +78,9 @@ class GroupCommits:
                     found = await self._committed(broker_id, piece, deadline)
                     if isinstance(found, str):
                         return found
+                    if twice := groups.keys() & found.keys():
+                        # One of them no longer coordinates it, and may have an older offset.
+                        return f"two brokers report group {min(twice)}"
                     groups |= found
         again = await read_leaders(self._pool, (), deadline)
         if is_new or isinstance(again, Failure) or again.coordinators != known:

@@ -225,6 +225,10 @@ async def test_kafka_may_miss_young_records(clock: Clock, newest: int) -> None:
             {"groups": {0: [("new", "consumer", "Stable", "")]}},
             "group new has members, but shows no committed offset: it has none yet, or DESCRIBE",
         ),
+        (
+            {"groups": {each: [("etl", "consumer", "Stable", "")] for each in (0, 1)}},
+            "two brokers report group etl",
+        ),
         ({"errors": {LIST_GROUPS_KEY: ErrorCode.coordinator_load_in_progress}}, "broker 0: ListG"),
         ({"errors": {OFFSET_FETCH_KEY: ErrorCode.group_authorization_failed}}, "it needs DESCRIBE"),
         ({"coordinator": 9}, "partition 0 of __consumer_offsets has no leader"),
