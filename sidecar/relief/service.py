@@ -199,19 +199,23 @@ class Relief:
         try:
             classes = self.file.contents
             planned = await self._plan(classes)
-            self._note("" if not isinstance(planned, Failure) else planned.message)
             if isinstance(planned, Failure):
-                needs = (room.available < room.begins_at(self._settle_s) for room in self._rooms())
-                self.planned = Plan(None, (), planned.message, is_short=any(needs))
+                self._stop(planned.message)
                 return
             self.planned = planned
-            self._log(planned)
             if planned.is_short and planned.room is not None:
                 self._held.add(planned.room.log_dir)
             if planned.deletions and planned.room and self.deletes and self.is_first():
                 await self._step(planned, planned.room, classes)
+            self._note("")
+            self._log(planned)
         except (OSError, TimeoutError) as error:
-            self._note(f"the journal can't be used: {str(error) or 'its disk did not answer'}")
+            self._stop(f"the journal can't be used: {str(error) or 'its disk did not answer'}")
+
+    def _stop(self, failure: str) -> None:
+        self._note(failure)
+        needs = (room.available < room.begins_at(self._settle_s) for room in self._rooms())
+        self.planned = Plan(None, (), failure, is_short=any(needs))
 
     async def _plan(self, classes: Sequence[ReliefClass]) -> Plan | Failure:
         now = self.board.now()

@@ -1,5 +1,6 @@
 """Sidecars that make room in a cluster in memory, whatever fails and whenever they are killed."""
 
+import errno
 import os
 import threading
 import time
@@ -137,6 +138,24 @@ async def test_a_deletion_counts_before_its_line(
     assert world.deletions == sidecar.relief.deletions
     assert 0 < sidecar.relief.deleted_bytes
     assert "the journal can't be used: its disk did not answer" == sidecar.relief.failure
+
+
+async def test_a_journal_without_space_leaves_the_volume_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No step is taken without its line. The alert and the page tell it, and the log does once."""
+
+    def full(_path: Path, _entry: Entry) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(journal, "_append", full)
+    world, sidecar = started(1, tmp_path)
+    await run(world, 130.0, sidecar)
+    assert 0 == world.deletions
+    planned = sidecar.relief.planned
+    expected = "the journal can't be used: [Errno 28] No space left on device"
+    assert (True, (), expected) == (planned.is_short, planned.deletions, planned.why)
+    assert [f"no room can be made: {expected}"] == caplog.messages
 
 
 def writing() -> list[threading.Thread]:
