@@ -116,6 +116,7 @@ class Journal:
         self._folder.mkdir(mode=0o700, exist_ok=True)
         found = [path for path in self._folder.iterdir() if _NAME.fullmatch(path.name)]
         today = self._folder / _name(now_s)
+        self.entries.clear()
         # Lines of a clock that was ahead must not displace newer ones from memory.
         for path in sorted(found, key=lambda path: (path <= today, path)):
             self.entries.extend(_lines(path))

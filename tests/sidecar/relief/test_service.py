@@ -509,6 +509,21 @@ def test_a_clock_that_is_or_was_ahead_hides_no_line(tmp_path: Path) -> None:
     assert ["a-1"] == [entry.step for entry in found.open]
 
 
+def test_a_journal_that_is_read_again_has_each_line_once(tmp_path: Path) -> None:
+    """Its disk failed in between. A step would otherwise get two ends."""
+    lines = [line(f"a-{day}", 86_400.0 * day) for day in (1, 2)]
+    first, second = (tmp_path / journal._name(each.at) for each in lines)
+    first.write_bytes(msgspec.json.encode(lines[0]) + b"\n")
+    second.mkdir()
+    found = Journal(tmp_path)
+    with pytest.raises(IsADirectoryError):
+        found.load(2 * 86_400.0)
+    second.rmdir()
+    second.write_bytes(msgspec.json.encode(lines[1]) + b"\n")
+    found.load(2 * 86_400.0)
+    assert lines == found.open
+
+
 def test_lines_older_than_90_days_are_removed(tmp_path: Path) -> None:
     """By the days in the names of the files."""
     _, sidecar = started(1, tmp_path)
