@@ -194,6 +194,7 @@ class Relief:
         """Read, plan, and make at most one step."""
         if not self.is_first():
             self._tracks, self._watched_since = {}, None
+            self.left_out, self.failure = {}, ""
             self.planned = Plan(None, (), "another sidecar acts")
             return
         try:

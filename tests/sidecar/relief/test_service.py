@@ -370,6 +370,19 @@ async def test_a_sidecar_that_takes_over_watches_first(tmp_path: Path) -> None:
     )
 
 
+async def test_a_sidecar_that_no_longer_acts_shows_nothing_of_before(tmp_path: Path) -> None:
+    """Neither a failure nor topics that it left out; the sidecar that acts shows its own."""
+    world, sidecar = started(1, tmp_path)
+    relief = sidecar.relief
+    world.left_out = {"debug": "partition 0 has no leader"}
+    await run(world, 20.0, sidecar)
+    relief._note("no answer")
+    assert ("no answer", world.left_out) == (relief.failure, relief.left_out)
+    sidecar.is_first = False
+    await run(world, 20.0, sidecar)
+    assert ("another sidecar acts", "", {}) == (relief.planned.why, relief.failure, relief.left_out)
+
+
 @pytest.mark.slow
 async def test_what_makes_it_refuse(tmp_path: Path) -> None:
     """A silent broker, unknown groups, a group that does not read, and the journal's cluster."""
