@@ -37,7 +37,7 @@ _THREADS: Final = OwnThreads("relief journal")
 
 
 class Deleted(msgspec.Struct, omit_defaults=True, frozen=True):
-    """A deletion in a partition; the last two are known after it."""
+    """A deletion in a partition; first offset and failure are known after it."""
 
     topic: str
     partition: int
@@ -47,6 +47,7 @@ class Deleted(msgspec.Struct, omit_defaults=True, frozen=True):
     about_bytes: int
     first_offset: int | None = None
     failure: str = ""
+    topic_id: str = ""
 
 
 class Entry(msgspec.Struct, omit_defaults=True, frozen=True):

@@ -72,6 +72,9 @@ _FAILED_S: Final = 60.0
 _SETTLED_AGAIN_S: Final = 600.0
 _THREADS: Final = OwnThreads("relief files")
 
+_GONE: Final = Failure(
+    FailureKind.BROKER, "the topic no longer exists, was made again, or is not read any more"
+)
 _NOT_YET: Final = Plan(None, (), "nothing was read yet")
 
 
@@ -319,7 +322,9 @@ class Relief:
             *room.log_dir,
             room.available,
             planned.why,
-            tuple(map(_deleted, planned.deletions)),
+            tuple(
+                _deleted(each, self._tracks[each.topic, each.index]) for each in planned.deletions
+            ),
         )
         async with asyncio.timeout(_WRITE_S):
             await self.journal.append(begin)
@@ -380,10 +385,10 @@ class Relief:
                     return (
                         f"the outcome of an earlier step is not known: {look.left_out[each.topic]}"
                     )
-                gone = Failure(
-                    FailureKind.BROKER, "the partition no longer exists, or is not read any more"
-                )
-                outcomes[each.topic, each.partition] = gone if seen is None else seen.sight.start
+                if seen is None or each.topic_id not in {"", seen.sight.topic_id}:
+                    outcomes[each.topic, each.partition] = _GONE
+                else:
+                    outcomes[each.topic, each.partition] = seen.sight.start
             await self._end(begin, outcomes, found=True)
             _log.warning("step %s had no outcome in the journal; it was read now", begin.step)
         return ""
@@ -563,8 +568,16 @@ def amount(planned: Plan) -> str:
     return f"about {total} of the oldest records in {partitions} ({topics})"
 
 
-def _deleted(each: Deletion) -> Deleted:
-    return Deleted(each.topic, each.index, each.leader, each.start, each.to, each.about_bytes)
+def _deleted(each: Deletion, track: Track) -> Deleted:
+    return Deleted(
+        each.topic,
+        each.index,
+        each.leader,
+        each.start,
+        each.to,
+        each.about_bytes,
+        topic_id=track.last.topic_id,
+    )
 
 
 def _ended(each: Deleted, outcome: int | Failure) -> Deleted:

@@ -51,6 +51,11 @@ class Sight:
     end: int
     size: int
 
+    @property
+    def topic_id(self) -> str:
+        """The topic's id, as text."""
+        return self.lineage[0].hex()
+
 
 @dataclass(frozen=True, slots=True)
 class Mark:

@@ -62,6 +62,7 @@ class World:
         unsuitable: topic -> why its configuration rules a deletion out.
         kill_in: so many more moments until the sidecar that acts is killed; None: never.
         deleted: partition -> the highest offset that a deletion asked for.
+        topic_id: the id of all topics.
     """
 
     chance: random.Random
@@ -76,6 +77,7 @@ class World:
     groups_unknown: str = ""
     group_sleeps_until: float = 0.0
     deleted: dict[Partition, int] = field(default_factory=dict)
+    topic_id: bytes = b"id"
     deletions: int = 0
     lowest: int = TOTAL
     _freeing: list[tuple[float, int, int]] = field(default_factory=list)
@@ -173,7 +175,7 @@ class World:
         return Look(
             {
                 key: Seen(
-                    Sight(now, (b"id", log.replicas[0], log.epoch), log.start, ends[key], log.size),
+                    Sight(now, self._lineage(log), log.start, ends[key], log.size),
                     log.replicas[0],
                     frozenset((broker, "/d") for broker in log.replicas),
                 )
@@ -184,6 +186,9 @@ class World:
             {topic: SEGMENT for topic, _ in declared if topic not in self.unsuitable},
             self.unsuitable,
         )
+
+    def _lineage(self, log: Log) -> tuple[bytes, int, int]:
+        return self.topic_id, log.replicas[0], log.epoch
 
     async def examine(
         self,

@@ -21,6 +21,7 @@ from tests.sidecar.relief.scripted import (
     SETTLE_S,
     STEP,
     TOTAL,
+    Killed,
     Sidecar,
     World,
     run,
@@ -174,6 +175,29 @@ async def test_a_kill_at_any_moment_leaves_the_journal_true(tmp_path: Path) -> N
         await run(world, 3 * SETTLE_S, sidecar)
         assert 1 == sidecar.kills, moment
         check_journal(world, sidecar)
+
+
+async def test_a_topic_that_was_made_again_says_nothing_of_an_earlier_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sidecar was killed after the deletion, and the new log begins at 0."""
+    append, (world, sidecar) = journal._append, started(1, tmp_path)
+
+    def killed(path: Path, entry: Entry) -> None:
+        if entry.kind == "end" and not sidecar.kills:
+            raise Killed
+        append(path, entry)
+
+    monkeypatch.setattr(journal, "_append", killed)
+    while not sidecar.kills:
+        await run(world, 1.0, sidecar)
+    world.topic_id = b"new"
+    for log in world.logs.values():
+        log.start = 0
+    await run(world, 2 * SETTLE_S, sidecar)
+    (end,) = (line for line in sidecar.lines() if line.found)
+    assert {None} == {each.first_offset for each in end.deletions}
+    assert "was made again" in end.deletions[0].failure
 
 
 @pytest.mark.slow
