@@ -33,6 +33,8 @@ _MOUNTED: Final = "Mounted on"
 _MOUNT_COLUMN: Final = "Mounted_on"
 _COUNT: Final = re.compile(r"([0-9]+)[A-Za-z]*")
 _NONE: Final = "-"
+_MESSAGE: Final = "df: "
+"""The begin of a line of df's standard error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ def _tables(file: str, text: str, zone: tzinfo | None) -> list[_Table]:
         elif _MOUNTED in line:
             header = line.replace(_MOUNTED, _MOUNT_COLUMN).split()
             _check_header(place, header)
-        elif line.strip():
+        elif line.strip() and not line.startswith(_MESSAGE):
             if not tables or header is None:
                 missing = (
                     "header of df before it; run df with LC_ALL=C, which prints it in English"
@@ -105,7 +107,10 @@ def _tables(file: str, text: str, zone: tzinfo | None) -> list[_Table]:
                     else "time before it, as date -Is prints it"
                 )
                 raise DataError(f"{place}: {line!r} has no {missing}")
-            tables[-1][1].append(_Row(place, line, header))
+            rows = tables[-1][1]
+            # BusyBox wraps a line after a long name.
+            name = rows.pop().line if rows and len(rows[-1].line.split()) == 1 else ""
+            rows.append(_Row(place, f"{name} {line}", header))
     return tables
 
 

@@ -6,6 +6,7 @@ point has the series ``size_bytes``, the time 1767600000.0 and 100 bytes.
 
 import math
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
@@ -24,8 +25,17 @@ _NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _FIRST_THOUSANDTHS: Final = 1e11
 """As seconds, that is in the year 5138; as milliseconds, in 1973."""
 _UTC_NAMES: Final = ("UTC", "GMT", "Z")
-_DATE_FORMS: Final = ("%a %b %d %H:%M:%S %Y", "%a %b %d %I:%M:%S %p %Y")
-"""The output of ``date``, without its zone."""
+_UTC_END: Final = re.compile(" ?(?:UTC|GMT)$")
+"""The end of BusyBox' ``date -u -Is`` and of databases' times."""
+_OFFSET: Final = re.compile(r"[+-]\d\d(?:\d\d)?")
+_DATE_FORMS: Final = (
+    "%a %b %d %H:%M:%S %Y",
+    "%a %b %d %I:%M:%S %p %Y",
+    "%a %d %b %H:%M:%S %Y",
+    "%a %d %b %Y %H:%M:%S",
+    "%a %d %b %Y %I:%M:%S %p",
+)
+"""The output of ``date``, also with -R, in English locales and without its zone."""
 
 NAMES: Final = (
     'a name with "size", "capacity" or "total" is of total bytes, and one with "avail" of available'
@@ -136,19 +146,22 @@ def parse_time(text: str, zone: tzinfo | None) -> float | datetime | None:
 
 
 def _time(text: str, zone: tzinfo | None) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        pass
-    *words, name, year = ["", "", *text.split()]
+    with suppress(ValueError):
+        return datetime.fromisoformat(_UTC_END.sub("Z", text))
+    words = text.replace(",", "").split()
+    if len(words) not in (6, 7):
+        return None
+    name = words.pop(-2 if words[-1].isdecimal() else -1)
     for form in _DATE_FORMS:
         try:
             # The zone comes later.
-            time = datetime.strptime(" ".join((*words, year)).strip(), form)  # noqa: DTZ007
+            time = datetime.strptime(" ".join(words), form)  # noqa: DTZ007
         except ValueError:
             continue
         if name in _UTC_NAMES:
             return time.replace(tzinfo=UTC)
+        if _OFFSET.fullmatch(name):
+            return datetime.fromisoformat(f"{time.isoformat()}{name}")
         return time if zone is None else _named(time, name, text, zone)
     return None
 

@@ -66,13 +66,21 @@ def test_a_time_before_each_mount_may_be_there_again(step: int) -> None:
         ("Filesystem 1B-blocks Used Avail Mounted on\n/x 9 5 4 /d", 9, 4),
         ("Mounted on 1M-blocks Avail\n/d 9M 4M", 9 * 1024**2, 4 * 1024**2),
         ("Mounted on 1MB-blocks Avail\n/d 9MB 4MB", 9_000_000, 4_000_000),
+        ("Filesystem 1K-blocks Avail Mounted on\n/dev/mapper/vg-lv\n      9 4 /d", 9216, 4096),
     ],
 )
 def test_the_unit_is_in_the_header(table: str, total: int, available: int) -> None:
-    """Of df -P, df -B1 --output, and df -BM."""
+    """Of df -P, df -B1 --output, df -BM, and BusyBox, which wraps after a long name."""
     assert [("size", total), ("avail", available)] == [
         (name, size) for name, _, _, size, _ in points(f"60\n{table}\n")
     ]
+
+
+def test_a_message_of_df_is_no_row() -> None:
+    """A log of cron has standard error too."""
+    expected = ["3.df, line 4, field 1K-blocks", "3.df, line 4, field Available"]
+    message = "df: /run/user/1000/doc: Operation not permitted\n"
+    assert expected == [place for *_, place in points(f"60\n{message}{HEADER}{DATA}{message}")]
 
 
 @pytest.mark.parametrize(

@@ -86,10 +86,16 @@ def test_what_is_no_size_is_refused(text: str) -> None:
         "2026-01-05 09:00:00+01:00",
         "Mon Jan  5 08:00:00 UTC 2026",
         "Mon Jan  5 08:00:00 AM GMT 2026",
+        "Mon  5 Jan 08:00:00 GMT 2026",
+        "Mon 05 Jan 2026 08:00:00 AM UTC",
+        "Mon Jan  5 05:00:00 -03 2026",
+        "Mon, 05 Jan 2026 09:00:00 +0100",
+        "2026-01-05T08:00:00UTC",
+        "2026-01-05 08:00:00.000 UTC",
     ],
 )
 def test_times(text: str) -> None:
-    """Epoch seconds to nanoseconds, ISO 8601, and what ``date`` prints."""
+    """Epoch seconds to nanoseconds, ISO 8601, and what ``date`` prints: GNU's and BusyBox's."""
     assert AT_S == parse_time(text, None)
 
 
