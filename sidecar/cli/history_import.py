@@ -6,6 +6,7 @@ one of them is there already, nothing is written.
 
 import gzip
 import os
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
@@ -37,6 +38,8 @@ LONGEST_ANSWER: Final = 64 << 20
 _YEARS_S: Final = (946_684_800.0, 4_102_444_800.0)
 """2000 to 2100, in epoch seconds. A number beyond that is a date without separators or an error."""
 _SCHEMES: Final = ("http://", "https://")
+_UTF_16: Final = (BOM_UTF16_LE, BOM_UTF16_BE)
+"""The begin of a file that Grafana makes for Excel."""
 _MOST_SHOWN: Final = 10
 
 
@@ -119,7 +122,7 @@ def _content(file: str) -> bytes:
 def _text(file: str) -> str:
     content = _content(file)
     try:
-        return content.decode()
+        return content.decode("utf-16" if content.startswith(_UTF_16) else "utf-8")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise DataError(f"{file}, line {line}: it is not text in UTF-8") from error

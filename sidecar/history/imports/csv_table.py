@@ -23,8 +23,10 @@ from sidecar.history.imports.points import NAMES, DataError, Point, Series, pars
 _TIMES: Final = ("time", "timestamp", "date", "datetime", "ts")
 _METRIC: Final = re.compile(r"([\w:]*)\{(.*)\}")
 _LABEL: Final = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
-_SEPARATOR: Final = re.compile(r"sep=(.)")
-"""The first line that Grafana writes for Excel."""
+_EXCEL: Final = "sep="
+"""The begin of the line that earlier versions of Grafana write for Excel."""
+_SEPARATOR: Final = re.compile(r'(?:"[^"]*"|[^,;\t]*)([,;\t])')
+"""What is after the first field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +76,8 @@ def csv_points(
         DataError: a column is missing, or a cell is not what its column has.
     """
     lines = text.removeprefix("\ufeff").splitlines(keepends=True)
-    separator = _SEPARATOR.fullmatch(lines[0].strip()) if lines else None
-    skipped = 1 if separator else 0
+    skipped = 1 if lines and lines[0].startswith(_EXCEL) else 0
+    separator = _SEPARATOR.match("".join(lines[skipped : skipped + 1]))
     reader = csv.reader(
         lines[skipped:],
         delimiter=separator[1] if separator else ",",

@@ -275,6 +275,16 @@ def test_a_number_that_is_hardly_a_time_is_refused(tmp_path: Path, time: str) ->
     assert not out.exists()
 
 
+def test_grafana_s_download_for_excel_is_read(tmp_path: Path) -> None:
+    """It is in UTF-16 and has tabs."""
+    table = tmp_path / "a.csv"
+    text = '\ufeff"Time"\t"size"\t"avail"\r\n1767600000000\t100\t70\r\n\r\n'
+    table.write_bytes(text.encode("utf-16-le"))
+    result = run("--csv", table, "--broker", "1", "--log-dir", "/d", "--out", tmp_path / "out")
+    assert 0 == result.exit_code, result.output
+    assert result.stdout.startswith("1 reading of 1 volume of 1 broker from 2026-01-05 08:00:00")
+
+
 def test_a_file_that_is_not_text_names_the_line(tmp_path: Path) -> None:
     """It may be compressed."""
     file = tmp_path / "a.csv"

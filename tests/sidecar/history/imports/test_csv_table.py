@@ -16,7 +16,7 @@ def points(text: str, *wanted: str) -> list[tuple[str, dict[str, str], float, in
     ]
 
 
-@pytest.mark.parametrize("comma", [",", ", "])
+@pytest.mark.parametrize("comma", [",", ", ", ";", "\t"])
 def test_a_table_with_columns(comma: str) -> None:
     """The columns of the rules are labels; others, such as used bytes, are not."""
     text = "time,host,used,size,avail\n60,kafka-3,75,100,25\n120,kafka-3,,100,\n"
