@@ -71,8 +71,8 @@ Examples:
 @click.option(
     "--long-steps",
     is_flag=True,
-    help="Also accept readings that are usually further apart than twice the validity. Most of the"
-    " time is then without a valid reading, and is left out.",
+    help="Also accept readings that are usually further apart than the validity. The rest of each"
+    " step is then without a valid reading, and is left out.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def command(
@@ -135,10 +135,10 @@ def command(
 
 
 def _refuse_long_steps(coverage: "Coverage", validity_s: float) -> None:
-    """Refuse a history that has no valid reading most of the time.
+    """Refuse a history that has no valid reading at the end of each step.
 
     Raises:
-        SidecarError: the usual step of a broker's readings exceeds twice the validity.
+        SidecarError: the usual step of a broker's readings exceeds the validity.
     """
     from sidecar.errors import SidecarError  # noqa: PLC0415
 
@@ -150,7 +150,7 @@ def _refuse_long_steps(coverage: "Coverage", validity_s: float) -> None:
     step, validity = format_duration(step_s), format_duration(validity_s)
     raise SidecarError(
         f"the readings of broker {broker}{others} are usually {step} apart, but a reading is valid"
-        f" for {validity}: most of the time, the decision is unknown.\nUse readings with shorter"
+        f" for {validity}: after that, the decision is unknown.\nUse readings with shorter"
         f" steps, replay a longer validity (--set {_VALIDITY}={step}), or give --long-steps to"
         " report only the times with valid readings."
     )

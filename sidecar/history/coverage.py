@@ -83,14 +83,14 @@ class Coverage:
                 yield log_dir, first, last
 
     def long_steps(self) -> dict[int, int]:
-        """Return the brokers with a usual step (the median) of more than twice the validity.
+        """Return the brokers with a usual step (the median) of more than the validity.
 
-        Without a valid reading for most of each step, most of the time is not known.
+        The end of each step is then not known.
         """
         usual = {
             broker: median_low(steps.elements()) for broker, steps in sorted(self._steps.items())
         }
-        return {broker: step for broker, step in usual.items() if step > 2 * self._validity_s}
+        return {broker: step for broker, step in usual.items() if step > self._validity_s}
 
     def _see_broker(self, broker_id: int, at: float) -> None:
         if broker_id in self._broker_last:

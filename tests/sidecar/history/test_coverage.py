@@ -71,7 +71,5 @@ def test_the_usual_step_is_a_broker_s_own_median() -> None:
     days = 2 * 86_400.0
     assert {} == covered(*course, (course[-1][0] + days, {1: "/d"})).long_steps()
     hourly = [(3600.0 * number, {2: "/d"}) for number in range(3)]
-    # Less than half of the time is without a valid reading.
-    assert {} == covered(*((600.0 * number, {1: "/d"}) for number in range(3))).long_steps()
-    assert {1: 601} == covered(*((601.0 * number, {1: "/d"}) for number in range(3))).long_steps()
+    assert {1: 301} == covered(*((301.0 * number, {1: "/d"}) for number in range(3))).long_steps()
     assert {2: 3600} == covered(*sorted([*course, *hourly], key=lambda each: each[0])).long_steps()
