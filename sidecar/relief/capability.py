@@ -1,6 +1,5 @@
 """The capability that makes room on volumes (SIDECAR_RELIEF_FILE)."""
 
-import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
@@ -20,8 +19,6 @@ from sidecar.relief.service import Relief, amount
 from sidecar.settings import KafkaAdmin, Settings
 from sidecar.throttle.relief import left_out_order
 from sidecar.volumes import Failure
-
-_log = logging.getLogger(__name__)
 
 _DEFAULTS_MS: Final = {
     "log.retention.check.interval.ms": 300_000,

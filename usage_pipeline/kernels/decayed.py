@@ -26,7 +26,6 @@ RATES: Final = (
 )
 """The rows of ``Decayed``; hours since 1970."""
 
-_DAY_S: Final = 86_400
 _HOUR_S: Final = 3600
 _WEIGHT: Final = 1_000_000
 _IDS: Final = "producer_ids"
