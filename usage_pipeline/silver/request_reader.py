@@ -24,7 +24,7 @@ _ROWS: Final = 1 << 17
 _WHOLE: Final = SILVER_CHANGE.names
 _NAMES: Final = ("user", "client_id", "api", "src_file")
 """Columns with few different values, which are read as dictionaries."""
-OF_BROKERS: Final = ("user", "client_id", "api", "is_follower", "quota_ts")
+OF_BROKERS: Final = ("user", "client_id", "api", "api_version", "is_follower", "quota_ts")
 """The columns that show which clients are brokers and controllers."""
 OF_LINES: Final = ("broker", "src_file", "log_ts", "quota_ts")
 """The columns that show how well the lines of each broker were read."""
@@ -34,10 +34,13 @@ _OF_BROKERS: Final = frozenset(
         *("ALTER_PARTITION", "ALLOCATE_PRODUCER_IDS", "ASSIGN_REPLICAS_TO_DIRS", "ENVELOPE"),
         *("CONTROLLED_SHUTDOWN", "LEADER_AND_ISR", "STOP_REPLICA", "UPDATE_METADATA"),
         *("VOTE", "BEGIN_QUORUM_EPOCH", "END_QUORUM_EPOCH", "FETCH_SNAPSHOT"),
-        "WRITE_TXN_MARKERS",
+        *("WRITE_TXN_MARKERS", "INITIALIZE_SHARE_GROUP_STATE", "READ_SHARE_GROUP_STATE"),
+        *("WRITE_SHARE_GROUP_STATE", "DELETE_SHARE_GROUP_STATE", "READ_SHARE_GROUP_STATE_SUMMARY"),
     }
 )
 """What no client sends."""
+_OF_BROKERS_FROM: Final = 4
+"""The first version of ADD_PARTITIONS_TO_TXN that no client sends."""
 _PLAIN: Final = dict.fromkeys(_NAMES, pa.string())
 _US_PER_S: Final = 1_000_000
 _US_PER_DAY: Final = 86_400 * _US_PER_S
@@ -83,6 +86,9 @@ def brokers_clients(batches: Batches) -> Batches:
         names, api = coded(batch["api"])
         is_brokers = np.array([name in _OF_BROKERS for name in names], np.bool_)[api]
         is_brokers |= flags(batch, "is_follower", missing=False)
+        versions = batch["api_version"].to_numpy(zero_copy_only=False)
+        is_check = np.array([name == "ADD_PARTITIONS_TO_TXN" for name in names], np.bool_)[api]
+        is_brokers |= is_check & (versions >= _OF_BROKERS_FROM)
         columns = [batch[name].cast(pa.string()) for name in ("user", "client_id")]
         theirs = pa.Table.from_arrays(columns, ["user", "client_id"]).filter(pa.array(is_brokers))
         yield from theirs.group_by(["user", "client_id"]).aggregate([]).to_batches()

@@ -9,7 +9,7 @@ import pytest
 from pyarrow import parquet
 
 from usage_pipeline.ingest.records import ROWS
-from usage_pipeline.silver.request_reader import admins_rows, rows
+from usage_pipeline.silver.request_reader import OF_BROKERS, admins_rows, brokers_clients, rows
 from usage_pipeline.tables.folder import Folder
 from usage_pipeline.tables.schemas import SILVER_REQUEST, UNNAMED
 from usage_pipeline.tables.table_files import TableFile, Written
@@ -77,3 +77,28 @@ def test_admins_lines_are_whole(tmp_path: Path) -> None:
         assert ["CREATE_TOPICS", "49", "20"] * 2 == names
         assert {pa.string()} == {batch.schema.field("api").type for batch in found}
         assert ["dt", *ROWS.names] == found[0].schema.names
+
+
+@pytest.mark.parametrize(
+    ("api", "version", "is_brokers"),
+    [
+        ("BROKER_HEARTBEAT", 1, True),
+        ("ADD_PARTITIONS_TO_TXN", 4, True),
+        ("ADD_PARTITIONS_TO_TXN", 3, False),
+        ("WRITE_SHARE_GROUP_STATE", 0, True),
+        ("READ_SHARE_GROUP_STATE_SUMMARY", 0, True),
+        ("SHARE_FETCH", 1, False),
+        ("PRODUCE", 12, False),
+    ],
+)
+def test_what_only_brokers_send(
+    tmp_path: Path, api: str, version: int, *, is_brokers: bool
+) -> None:
+    """Brokers check transactions and keep the state of share groups with client-ids of their own.
+
+    Without a login, only these requests tell them from tenants.
+    """
+    files = written(tmp_path, {"api": api, "api_version": version, "client_id": "x-client-1"})
+    found = brokers_clients(rows(files, OF_BROKERS, None))
+    names = {name for batch in found for name in batch["client_id"].to_pylist()}
+    assert ({"x-client-1"} if is_brokers else set()) == names
