@@ -22,7 +22,8 @@ _MESSAGES: Final = ("m", "msg", "message")
 _LOGGERS: Final = ("c", "lo", "logger")
 _FORMS: Final = {
     **dict.fromkeys(("p", "level"), b"[A-Z]+"),
-    **dict.fromkeys(("L", "line", "r", "relative", "T", "tid", "threadId"), rb"\d+"),
+    **dict.fromkeys(("L", "line"), rb"(?:\d+|\?)?"),
+    **dict.fromkeys(("r", "relative", "T", "tid", "threadId"), rb"\d+"),
     **dict.fromkeys(("tp", "threadPriority", "sn", "sequenceNumber"), rb"\d+"),
     **dict.fromkeys(("pid", "processId"), rb"\d+"),
     **dict.fromkeys(("n", "ex", "exception", "throwable", "rEx", "xEx"), b""),

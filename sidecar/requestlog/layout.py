@@ -62,7 +62,7 @@ TIME: Final = (
 )
 """A date and time, with an optional offset."""
 _THREAD: Final = rb"(?:data-plane-|control-plane-)?kafka-[\w.()-]+"
-_LOGGER: Final = rb"(?:(?:k|kafka)\.)?(?:(?:r|request)\.)?logger(?::\d+)?"
+_LOGGER: Final = rb"(?:(?:k|kafka)\.)?(?:(?:r|request)\.)?logger(?::(?:\d+|\?))?"
 _OWN_LOGGER: Final = re.compile(_LOGGER)
 _PART: Final = (
     rb"[\s:|,-]|(?:DEBUG|INFO|TRACE)\b|\[(?!\d{4}[-/\d])[^\]]*+\]|\{[^}]*+\}"
@@ -82,15 +82,17 @@ _PARTS: Final = re.compile(rb"(?:" + _PART + rb")*+")
 _HEAD: Final = re.compile(
     rb"(?:" + _PART + rb")*+(?P<open>\[)?(?P<time>" + TIME + rb")(?(open)\])(?:" + _PART + rb")*+"
 )
-_RFC_3164_TIME: Final = rb"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d"
+_RFC_3164_TIME: Final = rb"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,9})?"
 _HOST: Final = rb"(?!TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\S+"
 _TAG: Final = rb"(?:[\w-]+|[\w./-]+(?=\[\d))(?:\[\d+\])?: "
 """A program and its process. A name with dots and without a process is a logger."""
 _PREFIX: Final = re.compile(
     rb"(?P<cri>" + TIME + rb") (?:stdout|stderr) [FP](?::\w+)* "
-    rb"|<\d{1,3}>\d (?P<rfc5424>" + TIME + rb") \S+ \S+ \S+ \S+ (?:-|\[[^\]]*\]) (?:\xef\xbb\xbf)?"
+    rb"|(?:\d+ )?<\d{1,3}>\d (?P<rfc5424>" + TIME + rb") \S+ \S+ \S+ \S+ "
+    rb"(?:-|(?:\[(?:[^\]\\]|\\.)*+\])+) (?:\xef\xbb\xbf)?"
     rb"|(?:<\d{1,3}>)?" + _RFC_3164_TIME + rb" " + _HOST + rb" (?:" + _TAG + rb")?"
-    rb"|(?P<rsyslog>" + TIME + rb") " + _HOST + rb" " + _TAG + rb"|(?P<kubectl>" + TIME + rb") "
+    rb"|(?P<rsyslog>" + TIME + rb") " + _HOST + rb" " + _TAG + rb"|"
+    rb"(?:\[(?!\d{4}[-/\d])[^\]]*\] |[\w.-]+ +\| )?(?P<kubectl>" + TIME + rb") "
     rb"|[\w.-]+ +\| "
 )
 _NUMBER: Final = re.compile(rb"\d+")
