@@ -54,7 +54,9 @@ _MOST_FORMS: Final = 32
 _LONG: Final = 2000
 """Bytes of a line that a collector may have cut; syslog's cut is the shortest, 2 KiB."""
 _LARGEST_SECOND: Final = 1e11
-"""A larger number is in milliseconds: until the year 5138."""
+"""A larger number is in milliseconds, or in a smaller unit: until the year 5138."""
+_MOST_UNITS: Final = 3
+"""Milliseconds, microseconds and nanoseconds."""
 
 TIME: Final = (
     rb"(?:\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d|\d{8}T\d{6})(?:[.,]\d{1,9})?"
@@ -391,7 +393,7 @@ class _Envelope(msgspec.Struct, frozen=True, gc=False):
         """Whether another logger is named."""
         nested = self.log.get("logger", "") if isinstance(self.log, dict) else ""
         named = self.ecs_logger or self.logger_name or self.logger or self.log4j_logger or nested
-        return named not in ("", LOGGER)
+        return named != "" and _OWN_LOGGER.fullmatch(str(named).encode()) is None
 
     @property
     def iso_time(self) -> bytes:
@@ -414,12 +416,18 @@ class _Envelope(msgspec.Struct, frozen=True, gc=False):
 
 
 def _iso(since_1970: float) -> bytes:
-    """A time in seconds or milliseconds since 1970, in ISO 8601; empty if there is no such time."""
-    is_millis = since_1970 >= _LARGEST_SECOND
+    """A time since 1970 in ISO 8601; empty if there is no such time.
+
+    Args:
+        since_1970: seconds, milliseconds, microseconds or nanoseconds.
+    """
+    seconds = since_1970
     try:
-        seconds = since_1970 / 1000 if is_millis else since_1970
+        for _ in range(_MOST_UNITS):
+            seconds = seconds / 1000 if seconds >= _LARGEST_SECOND else seconds
         time = datetime.fromtimestamp(seconds, UTC)
-        return time.isoformat(timespec="milliseconds" if is_millis else "auto").encode()
+        timespec = "auto" if seconds == since_1970 else "milliseconds"
+        return time.isoformat(timespec=timespec).encode()
     except (ValueError, OverflowError, OSError):
         return b""
 
