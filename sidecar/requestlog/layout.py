@@ -102,6 +102,8 @@ _FRACTION: Final = re.compile(rb"[.,]\d")
 _NEVER: Final = re.compile(rb"(?!)").fullmatch
 _TEXT: Final = re.compile(rb"(?:RequestHeader\(|\{?api_key=|Name:)")
 _FOREIGN_TAIL: Final = re.compile(rb"\((?!" + _LOGGER + rb"\))[\w.$]+\)\s*$")
+_CUT_END: Final = re.compile(rb"[(\[{][^)\]}]*\Z|" + TIME)
+"""The end of a line that was cut in what follows the request, or of two lines."""
 _WITHOUT_ALL: Final = re.compile(rb'\{.*"MESSAGE"\s*:\s*null')
 """What journalctl writes for a message of more than 4,096 bytes."""
 _COLOUR: Final = re.compile(rb"\x1b\[[\d;]*m")
@@ -317,15 +319,20 @@ def _by_pattern(pattern: LinePattern, head: bytes, rest: bytes) -> Request | Rej
 
 def without_context(message: bytes) -> bytes | None:
     """A message without what follows its JSON object: log4j's context also ends with a brace."""
+    tail = _after_object(message)
+    if not tail or _PARTS.fullmatch(tail) is None:
+        return None
+    return message[: -len(tail)]
+
+
+def _after_object(message: bytes) -> bytes | None:
+    """What follows the JSON object of a message; None if the object is not whole."""
     text = message.decode("utf-8", "surrogateescape")
     try:
         _, end = _OBJECT.raw_decode(text)
     except (ValueError, RecursionError):
         return None
-    tail = text[end:].encode("utf-8", "surrogateescape")
-    if not tail or _PARTS.fullmatch(tail) is None:
-        return None
-    return message[: -len(tail)]
+    return text[end:].encode("utf-8", "surrogateescape")
 
 
 def _without_mark(line: bytes) -> Rejected:
@@ -343,6 +350,9 @@ def _why_not(message: bytes, tail: bytes) -> Rejected:
         return _TWO
     if _FOREIGN_TAIL.search(tail):
         return _ANOTHER
+    end = _after_object(message + tail)
+    if end is not None and _CUT_END.search(end[-_LONGEST_HEAD:]) is None:
+        return _UNKNOWN
     return _CUT if len(message) + len(tail) >= _LONG else _NO_END
 
 

@@ -200,6 +200,22 @@ def test_an_unknown_layout_is_not_torn() -> None:
 
 
 @pytest.mark.parametrize(
+    ("end", "kind"),
+    [
+        (" (kafka.request.logger) #12", RejectedKind.LAYOUT),
+        (" host=kafka-1 {traceId=7} x", RejectedKind.LAYOUT),
+        (" (kafka.request.logg", TORN),
+        (" (kafka.request.logger)[2026-11-20 10:00:01,123] DEB", TORN),
+    ],
+)
+def test_an_unknown_end_is_not_torn(end: str, kind: RejectedKind) -> None:
+    """The request is whole, unless its line was cut in what follows it, or two lines are joined."""
+    found = parse(f"[2026-11-20 10:00:00,123] DEBUG {_MESSAGE}{end}".encode())
+    assert isinstance(found, Rejected)
+    assert kind is found.kind
+
+
+@pytest.mark.parametrize(
     "envelope",
     [
         {"labels": {"app": "kafka"}, "line": _LINE, "timestamp": _UTC},
