@@ -279,7 +279,11 @@ class Layout:
             if not message or message.startswith(b"{"):
                 return _UNKNOWN
             return self._by_form(message) or self._first(message)
-        return _ANOTHER if envelope.is_foreign else (envelope.iso_time, message[len(MARK) :])
+        if envelope.is_foreign:
+            return _ANOTHER
+        time = envelope.iso_time
+        self._note_seconds(time)
+        return time, message[len(MARK) :]
 
 
 def _request(match: re.Match[bytes]) -> Request:

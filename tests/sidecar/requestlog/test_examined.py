@@ -25,7 +25,7 @@ def test_the_modules_example() -> None:
 def test_times_and_others() -> None:
     """The earliest and the latest time, offsets, and lines of other loggers."""
     found = examine((LAYOUTS / "ecs.log").read_bytes().splitlines())
-    assert (3, None) == (found.with_offset, found.in_whole_seconds)
+    assert (3, False) == (found.with_offset, found.in_whole_seconds)
     assert "101000 999000" == f"{found.first:%f} {found.last:%f}"
     assert {"a JSON object": 3} == found.forms
     found = examine((LAYOUTS / "kubectl-logs-mixed.log").read_bytes().splitlines())

@@ -361,6 +361,17 @@ def test_a_pattern_tells_whole_seconds(form: str, text: str, expected: bool | No
     assert expected == layout.in_whole_seconds
 
 
+@pytest.mark.parametrize(
+    ("time", "expected"),
+    [("2026-11-20T10:00:00Z", True), ("2026-11-20T10:00:00.000Z", False), (1795168800, True)],
+)
+def test_a_json_object_tells_whole_seconds(time: object, expected: bool) -> None:
+    """As a pattern does."""
+    layout = Layout()
+    parse(json.dumps({"@timestamp": time, "message": _MESSAGE}).encode(), layout)
+    assert expected is layout.in_whole_seconds
+
+
 def numbered(number: int, time: str = "2026-11-20 10:00:00,123") -> bytes:
     """A line with the number of its request."""
     return f'{time} DEBUG Completed request:{{"correlationId":{number}}} (k.r.logger)'.encode()
