@@ -106,6 +106,8 @@ _CUT_END: Final = re.compile(rb"[(\[{][^)\]}]*\Z|" + TIME)
 """The end of a line that was cut in what follows the request, or of two lines."""
 _WITHOUT_ALL: Final = re.compile(rb'\{.*"MESSAGE"\s*:\s*null')
 """What journalctl writes for a message of more than 4,096 bytes."""
+_LISTED: Final = re.compile(rb'\{.*"MESSAGE"\s*:\s*\[\s*(\d{1,3}(?:\s*,\s*\d{1,3})*)\s*\]')
+"""The bytes of a message that is not only text, as journalctl writes them."""
 _COLOUR: Final = re.compile(rb"\x1b\[[\d;]*m")
 
 _FOREIGN: Final = Rejected(RejectedKind.OTHER, "not a line of the request log")
@@ -227,7 +229,10 @@ class Layout:
         """Finds the request of a line in a form that was not seen before."""
         head, mark, rest = line.partition(MARK)
         if not mark:
-            return _without_mark(line)
+            listed = _LISTED.match(line)
+            numbers = [] if listed is None else listed[1].split(b",")
+            inner = bytes(int(number) & 0xFF for number in numbers)
+            return self._first(inner) if inner else _without_mark(line)
         if self._pattern is not None:
             matched = _by_pattern(self._pattern, _COLOUR.sub(b"", head), rest)
             if isinstance(matched, tuple):

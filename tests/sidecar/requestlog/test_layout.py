@@ -192,6 +192,14 @@ def test_a_line_that_journalctl_has_left_out(message: str) -> None:
     assert (TORN, True) == (found.kind, "--all" in found.message)
 
 
+@pytest.mark.parametrize(("text", "is_read"), [(f"\x1b[36m{_LINE}\x1b[m", True), ("x", False)])
+def test_a_line_that_journalctl_writes_as_numbers(text: str, is_read: bool) -> None:
+    """It does so with a message that has colours."""
+    found = parse(json.dumps({"_PID": "812", "MESSAGE": list(text.encode())}).encode())
+    assert is_read is isinstance(found, Line)
+    assert _TIME == found.time if isinstance(found, Line) else OTHER is found.kind
+
+
 def test_an_unknown_layout_is_not_torn() -> None:
     """Fluent Bit's files have a bracket behind the object."""
     found = parse(f"kube.kafka: [1795168800.0, {json.dumps({'log': _LINE})}]".encode())
