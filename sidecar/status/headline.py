@@ -368,6 +368,8 @@ def _held(snapshot: Snapshot) -> VolumeState | None:
 
 def _throttled_until(snapshot: Snapshot, now: Now) -> list[Until]:
     decision, limit = snapshot.decision, snapshot.rules.required_limit
+    if expiry := _expiry(snapshot, decision.violations, now):
+        return [expiry]
     ends = [
         None if why_retained(snapshot.memory, state) else _released_at(state, limit.released)
         for state in decision.violations
@@ -378,6 +380,17 @@ def _throttled_until(snapshot: Snapshot, now: Now) -> list[Until]:
     if len(known_ends) < len(ends):
         return [Until(f"{text}.")]
     return [Until(f"{text}: at the rate at which they empty,", now.moment(max(known_ends)))]
+
+
+def _expiry(snapshot: Snapshot, states: Sequence[VolumeState], now: Now) -> Until | None:
+    """When the readings of brokers that left expire; None if other readings count too."""
+    memory, validity_s = snapshot.memory, snapshot.rules.validity_s
+    ends = [memory.expires_at(state.volume.broker_id, validity_s) for state in states]
+    known = [at for at in ends if at is not None]
+    if not known or len(known) < len(ends):
+        return None
+    text = "Until the last readings of brokers that have left the cluster expire, at about"
+    return Until(text, now.moment(max(known)))
 
 
 def _released_at(state: VolumeState, limit: Limit) -> float | None:
@@ -391,8 +404,9 @@ def _free_until(snapshot: Snapshot, now: Now) -> list[Until]:
     if snapshot.rules.limit is None:
         return [Until(_RETURNS)]
     at = limit_reached_at(snapshot)
-    if snapshot.decision.is_sloped and _held(snapshot):
-        return [Until("Until the volume is read again, or an operator forgets it.")]
+    if snapshot.decision.is_sloped and (held := _held(snapshot)):
+        expiry = _expiry(snapshot, [held], now)
+        return [expiry or Until("Until the volume is read again, or an operator forgets it.")]
     if snapshot.decision.is_sloped and at is None:
         return [Until("The factor follows the space on the volumes.")]
     if at is None:

@@ -185,7 +185,7 @@ def _with_membership(memory: Memory, membership: Membership, now: float, rules: 
             retained=state.retained or broker_id in (membership.fenced or {}),
             missing_since=_missing_since(state, broker_id, membership, now),
         )
-        if volumes and _is_retained(left, membership, now, rules.validity_s):
+        if volumes and now <= left.counts_until(membership, rules.validity_s):
             brokers[broker_id] = left
     # People see when a fenced broker last answered. No decision uses that, so volumes are left out.
     fenced = membership.fenced or {}
@@ -223,17 +223,6 @@ def _missing_since(
     if broker_id in membership.fenced:
         return None
     return now if state.missing_since is None else state.missing_since
-
-
-def _is_retained(left: BrokerState, membership: Membership, now: float, validity_s: float) -> bool:
-    """Whether the volumes of a broker that is not active still count."""
-    if left.missing_since is not None and membership.fenced is not None:
-        # It was unregistered, or the broker that was asked for the list lags behind: two observers
-        # may have two lists. So its volumes are forgotten only after the validity.
-        return is_valid(left.missing_since, validity_s, now)
-    # During an upgrade only some brokers can list fenced brokers. A list of one that can't says
-    # nothing about a broker that was fenced before.
-    return left.retained or is_valid(left.read_at, validity_s, now)
 
 
 def _failed(state: BrokerState, failure: Failure, now: float) -> BrokerState:

@@ -16,6 +16,7 @@ Example: broker 1 was read at 0 s with a full volume and is fenced at 10 s. At 1
 still counts. Broker 2 was healthy when last read and is fenced: its volumes are dropped.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -136,6 +137,22 @@ class BrokerState:
         if self.read_at is None or len(known) < len(unreadable):
             return None
         return min([self.read_at, *known])
+
+    def counts_until(self, membership: Membership, validity_s: float) -> float:
+        """The last moment at which its volumes count while it is not active, steady seconds.
+
+        Returns:
+            Infinity while a list of brokers has it as fenced.
+        """
+        if self.missing_since is not None and membership.fenced is not None:
+            # It was unregistered, or the broker that was asked for the list lags behind: two
+            # observers may have two lists. So its volumes are forgotten only after the validity.
+            return self.missing_since + validity_s
+        # During an upgrade only some brokers can list fenced brokers. A list of one that can't says
+        # nothing about a broker that was fenced before.
+        if self.retained:
+            return math.inf
+        return -math.inf if self.read_at is None else self.read_at + validity_s
 
     @property
     def violating(self) -> tuple[VolumeState, ...]:
@@ -311,6 +328,14 @@ class Memory:
         """The active brokers as last seen."""
         active = self.active
         return (state for broker_id, state in self.brokers.items() if broker_id in active)
+
+    def expires_at(self, broker_id: int, validity_s: float) -> float | None:
+        """When the readings of a broker that left expire, steady seconds; None if they don't."""
+        broker = self.brokers.get(broker_id)
+        if broker is None or self.membership is None or broker_id in self.active:
+            return None
+        until = broker.counts_until(self.membership, validity_s)
+        return None if math.isinf(until) else until
 
     def volumes(self) -> Iterator[VolumeState]:
         """Every remembered volume, by broker."""

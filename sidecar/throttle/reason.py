@@ -82,7 +82,9 @@ def sloped(memory: Memory, rules: Rules) -> str:
     volume = nearest.volume
     retained = why_retained(memory, nearest)
     then = (
-        "the factor follows that reading until the volume is read again or forgotten"
+        "the factor follows that reading until it expires"
+        if memory.expires_at(volume.broker_id, rules.validity_s) is not None
+        else "the factor follows that reading until the volume is read again or forgotten"
         if retained
         else f"the factor falls until the limit of {limit.describe()}"
     )

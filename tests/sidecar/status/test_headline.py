@@ -189,6 +189,26 @@ def test_a_volume_that_is_not_read_has_no_end(is_fenced: bool) -> None:
     assert Until("Until every volume has more than 10.0 GB available.") == shown.until[0]
 
 
+@pytest.mark.parametrize("left_gb", [8, 20], ids=["full", "on the slope"])
+def test_the_reading_of_a_broker_that_left_expires(left_gb: int) -> None:
+    """It was unregistered: nobody has to forget it, and the page says until when it counts."""
+    other = reading(1, 60.0, {"/d": 50 * GB}, total=100 * GB)
+    fenced = whole(60.0, [other], fenced=[2])
+    soft = SlopeRules(MinAvailableBytes(40 * GB))
+    shown = head([free(2, 0.0, 50), free(2, 30.0, left_gb), fenced], slope=soft)
+    assert "expire" not in shown.until[0].text
+    gone = whole(120.0, [replace(other, read_at=120.0)])
+    shown = head([free(2, 0.0, 50), free(2, 30.0, left_gb), fenced, gone], slope=soft)
+    assert "when last read, and the broker is gone" in shown.sentence
+    assert "until the volume is read again or forgotten" not in shown.sentence
+    expire = "Until the last readings of brokers that have left the cluster expire, at about"
+    assert Until(expire, Now(120.0, wall).moment(420.0)) == shown.until[0]
+    later = whole(421.0, [replace(other, read_at=421.0)])
+    shown = head([free(2, 0.0, 50), free(2, 30.0, left_gb), fenced, gone, later], slope=soft)
+    assert "left the cluster" not in shown.until[0].text
+    assert "broker 2" not in shown.sentence
+
+
 def test_within_the_release_margin() -> None:
     """It says what a volume above the limit still lacks, and when it will have that."""
     margin = MinAvailableBytes(10 * GB, release_margin=5 * GB)
