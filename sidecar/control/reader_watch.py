@@ -38,7 +38,7 @@ class ReaderWatch:
             readers = self.board.readers.recent(now)
             if readers and is_logged:
                 _log.info("broker %d reads the throttle factor", readers[0].report.broker_id)
-            if decision.factor < 1.0:
+            if decision.factor < 1.0 or decision.budgets:
                 needs_reader = self.board.readers.enforcement == "callback"
             else:
                 needs_reader = bool(decision.users)

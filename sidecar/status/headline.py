@@ -115,8 +115,8 @@ def sentence(snapshot: Snapshot, counts: ReaderCounts) -> str:
         would = sentence(replace(snapshot, decision=decision.shadow), counts)
         return f"{_OBSERVES} In enforce mode: {would[0].lower()}{would[1:]}"
     text = _before_limit(counts) if _is_near(decision, counts) else _sentence(snapshot, counts)
-    is_for_nobody = _is_for_nobody(decision, counts) and not decision.users
-    if not counts.enforces and _throttles(decision) and not is_for_nobody:
+    is_for_nobody = _is_for_nobody(decision, counts) and not _throttles_some(decision, counts)
+    if not counts.enforces and _throttles(decision, counts) and not is_for_nobody:
         why, otherwise = counts.unenforced
         text = f"{why} {otherwise} {text[0].lower()}{text[1:]}"
     if decision.stop_line_reached and len(decision.at_stop_line) > 1:
@@ -127,9 +127,27 @@ def sentence(snapshot: Snapshot, counts: ReaderCounts) -> str:
         user = "single user" if len(decision.users) == 1 else "single users"
         are = "is" if counts.readers and len(decision.users) == 1 else counts.of_users.are
         text += f" In addition, {len(decision.users)} {user} {are} throttled."
+    text += _by_budgets(decision, counts)
     if decision.stop_line_reached and counts.readers and not counts.authorizers:
         text += f" {_UNREFUSED}"
     return text + _by_quotas(decision, counts)
+
+
+def _by_budgets(decision: Decision, counts: ReaderCounts) -> str:
+    """Say which owners are past their storage budgets; "" if none is, or client quotas slow it."""
+    owners = len(decision.budgets)
+    if not owners or counts.enforcement != "callback":
+        return ""
+    past = (
+        "1 owner past its storage budget"
+        if owners == 1
+        else f"{owners} owners past storage budgets"
+    )
+    does = "are" if counts.authorizers else "would be"
+    lack = " if the brokers had the authorizer" if counts.readers and not counts.authorizers else ""
+    return (
+        f" In addition, clients that write to the topics of {past} {does} slowed or refused{lack}."
+    )
 
 
 def _is_near(decision: Decision, counts: ReaderCounts) -> bool:
@@ -246,8 +264,15 @@ def _compared(
     return f"{of_broker} {had} {left} left{retained}, {text} {limit.describe()}"
 
 
-def _throttles(decision: Decision) -> bool:
-    return decision.factor < 1.0 or bool(decision.users)
+def _throttles(decision: Decision, counts: ReaderCounts) -> bool:
+    return decision.factor < 1.0 or _throttles_some(decision, counts)
+
+
+def _throttles_some(decision: Decision, counts: ReaderCounts) -> bool:
+    """Whether single users are throttled, or clients of owners past their storage budgets."""
+    may = counts.authorizers > 0 or not counts.readers
+    by_budgets = bool(decision.budgets) and counts.enforcement == "callback" and may
+    return bool(decision.users) or by_budgets
 
 
 def _sentence(snapshot: Snapshot, counts: ReaderCounts) -> str:
@@ -291,7 +316,7 @@ def _tone(decision: Decision, counts: ReaderCounts) -> tuple[Tone, str]:
     tone, word = _tone_of(decision.decided, counts)
     if _is_for_nobody(decision.decided, counts):
         tone, word = "part", "Nobody yet"
-    if not counts.enforces and _throttles(decision):
+    if not counts.enforces and _throttles(decision, counts):
         return tone, "Not enforced"
     if decision.shadow is None:
         return tone, word
@@ -308,7 +333,7 @@ def _tone_of(decision: Decision, counts: ReaderCounts) -> tuple[Tone, str]:
         return "blind", "Not read"
     if decision.source is Source.OVERRIDE and decision.violations:
         return "part", "Override"
-    if decision.users:
+    if _throttles_some(decision, counts):
         return "part", "Some throttled"
     return "free", "Not throttled"
 

@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
+from dataclasses import replace
 
 import pytest
 
 from sidecar.control.board import Board
 from sidecar.control.reader_watch import LOOK_S, PATIENCE_S, ReaderWatch
 from sidecar.throttle.decision import VolumeLimit
+from sidecar.throttle.memory import BudgetThrottle
 from sidecar.throttle.readers import Enforcement, Report
 from sidecar.throttle.rules import Rules
 from tests.support.scripted import LIMIT, reading, run_for, whole
@@ -68,6 +70,16 @@ async def test_a_throttle_of_a_single_user(
     board.throttle_users("producer_ids", {"etl": (1000.0, "too many ids")})
     await run_for(PATIENCE_S + 2 * LOOK_S, ReaderWatch(board).run())
     assert 1.0 == board.snapshot.decision.factor
+    assert ["this sidecar throttles nobody"] == lines(caplog)
+
+
+async def test_a_storage_budget(caplog: pytest.LogCaptureFixture) -> None:
+    """Without a reader, it slows nobody, although the factor is 1.0."""
+    board = full(caplog)
+    board.observe(whole(board.now(), reading(board.now(), 1, 900)))
+    past = {"etl": BudgetThrottle(0.0, ("t",), board.now())}
+    board.update(lambda memory: replace(memory, budgets=past))
+    await run_for(PATIENCE_S + 2 * LOOK_S, ReaderWatch(board).run())
     assert ["this sidecar throttles nobody"] == lines(caplog)
 
 

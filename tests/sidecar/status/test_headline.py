@@ -479,6 +479,32 @@ def test_quotas_that_a_budget_lowers_are_no_throttle_for_all() -> None:
     assert shown.sentence.endswith(" 1 produce quota is lowered for storage budgets.")
 
 
+@pytest.mark.parametrize(
+    ("counts", "does", "word"),
+    [
+        (READ, "are slowed or refused.", "Some throttled"),
+        (
+            ReaderCounts(1, 0),
+            "would be slowed or refused if the brokers had the authorizer.",
+            "Not throttled",
+        ),
+        (ReaderCounts(0, 0), "would be slowed or refused.", "Not enforced"),
+    ],
+    ids=["an authorizer", "none", "no reader"],
+)
+def test_owners_past_their_storage_budgets(counts: ReaderCounts, does: str, word: str) -> None:
+    """The page does not sound as if nobody were throttled while a budget throttles."""
+    board = Board(VolumeLimit(Rules(LIMIT, VALIDITY_S), 1.0), FakeClock())
+    board.observe(free(2, 0.0, 50))
+    past = {"etl": BudgetThrottle(0.0, ("t",), 0.0), "web": BudgetThrottle(0.5, ("u",), 0.0)}
+    board.update(lambda memory: replace(memory, budgets=past))
+    shown = headline(board.snapshot, counts, Now(0.0, wall))
+    assert shown.sentence.endswith(
+        f" In addition, clients that write to the topics of 2 owners past storage budgets {does}"
+    )
+    assert word == shown.word
+
+
 def test_without_an_enforcement_nobody_is_throttled() -> None:
     """The page says by which setting, and tells nobody to install a callback."""
     shown = head([free(2, 0.0, 8.1)], counts=ReaderCounts(0, 0, "none"))
