@@ -227,6 +227,10 @@ class Board:
         """The board's clock: steady seconds."""
         return self._clock()
 
+    def without_override(self) -> Decision:
+        """The decision that would apply now without the override."""
+        return self._factors.decide(replace(self._snapshot.memory, override=None), self.now())
+
     def observe(self, observation: Observation) -> Snapshot:
         """Fold in an observation, and publish the result.
 

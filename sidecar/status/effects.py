@@ -5,9 +5,10 @@ of broker 2 has 8.1 GB left, ...", "It applies at once on broker 1, which reads 
 """
 
 import shlex
+from dataclasses import replace
 
 from sidecar.api.changes import OverrideRequest
-from sidecar.status.headline import effect, short_of
+from sidecar.status.headline import effect, sentence
 from sidecar.status.inputs import StatusInputs
 from sidecar.status.moments import Now, span
 from sidecar.status.view import hidden
@@ -37,8 +38,8 @@ def setting_effects(inputs: StatusInputs, requested: OverrideRequest, now: Now) 
         sentences.append(
             f"It replaces the current override: {effect(before.factor, counts)}, “{before.reason}”."
         )
-    if snapshot.decision.users:
-        sentences.append("The factors of single users stay as they are.")
+    if snapshot.decision.users or snapshot.decision.budgets:
+        sentences.append("The factors of single users and of storage budgets stay as they are.")
     sentences.append(_where(inputs, now.now))
     return sentences
 
@@ -76,16 +77,8 @@ def _to(sidecars: str) -> str:
 
 
 def _after(inputs: StatusInputs, counts: ReaderCounts) -> str:
-    decision = inputs.board.snapshot.decision
-    if decision.violations:
-        does = "refused" if decision.at_stop_line and counts.authorizers else "throttled"
-        return f"Producers {counts.are} {does} at once: {short_of(inputs.board.snapshot)}."
-    if decision.computed_at is None:
-        source = "volumes can't be read" if inputs.board.rules.limit else "factor source fails"
-        return f"The {source}: the fallback applies at once."
-    if inputs.board.rules.limit is None:
-        return "The factor of the factor source applies at once."
-    return "Nobody is throttled then: no volume violates the limit."
+    without = replace(inputs.board.snapshot, decision=inputs.board.without_override())
+    return f"This applies at once instead. {sentence(without, counts)}"
 
 
 def _where(inputs: StatusInputs, now: float) -> str:

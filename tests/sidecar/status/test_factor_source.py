@@ -55,7 +55,7 @@ async def test_the_end_of_an_override() -> None:
     built = sidecar()
     built.board.set_override(Override(1.0, "by hand", 0.0, 3600.0))
     failing = unescape((await built.get("/override/end")).text)
-    assert "The factor source fails: the fallback applies at once." in failing
+    assert "instead. Producers are throttled, by the fallback: no observation yet." in failing
     built.board.take_factor(0.25, 0.0)
     ending = unescape((await built.get("/override/end")).text)
-    assert "The factor of the factor source applies at once." in ending
+    assert "instead. Producers are slowed to 25 % of their quotas: the factor source" in ending

@@ -13,6 +13,7 @@ from sidecar.control.board import Snapshot
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.memory import Override
 from sidecar.throttle.readers import Refusals
+from sidecar.throttle.slope import SlopeRules
 from tests.sidecar.api.build import FACTORS, TOKEN, FakeSidecar
 from tests.sidecar.throttle.build import reading, whole, with_rules
 
@@ -125,30 +126,53 @@ async def test_it_lifts_a_stop_which_is_in_force_again_after_its_end() -> None:
     )
     sidecar.board.set_override(Override(0.0, "by hand", 0.0, 60.0))
     ending = unescape((await sidecar.get("/override/end")).text)
-    assert "Producers are refused at once: /d1 of broker 1 has 5 B left" in ending
+    assert "instead. Producers are refused: /d1 of broker 1 has 5 B left" in ending
     sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 6})]))
     asked, _ = await send(sidecar, "/override/confirm", {**ASKED, "factor": "0"})
     assert "Brokers no longer refuse producers, although the stop line is reached." not in unescape(
         asked.text
     )
     ending = unescape((await sidecar.get("/override/end")).text)
-    assert "Producers are throttled at once: /d1" in ending
+    assert "instead. Producers are throttled: /d1" in ending
 
 
 @pytest.mark.parametrize(
     ("free", "seen", "expected"),
     [
-        (50, True, "Nobody is throttled then: no volume violates the limit."),
-        (50, False, "The volumes can't be read: the fallback applies at once."),
+        (50, True, "Nobody is throttled: every volume has more than "),
+        (
+            50,
+            False,
+            "Producers are slowed to 50 % of their quotas, by the fallback: no volume has ",
+        ),
     ],
 )
 async def test_what_is_in_force_after_its_end(free: int, seen: bool, expected: str) -> None:
     """It is the computed factor, or the fallback."""
     sidecar = FakeSidecar()
+    sidecar.read_by(7)
     if seen:
         sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": free})]))
     await send(sidecar, "/override", CONFIRMED)
-    assert expected in unescape((await sidecar.get("/override/end")).text)
+    assert f"This applies at once instead. {expected}" in unescape(
+        (await sidecar.get("/override/end")).text
+    )
+
+
+async def test_a_slope_is_in_force_after_its_end() -> None:
+    """No volume violates the limit, and yet producers are slowed."""
+    sidecar = FakeSidecar(factors=with_rules(FACTORS, slope=SlopeRules(MinAvailableBytes(40))))
+    sidecar.read_by(7)
+    sidecar.see(whole(0.0, [reading(1, 0.0, {"/d1": 41})]))
+    sidecar.see(whole(60.0, [reading(1, 60.0, {"/d1": 20})]))
+    factor = sidecar.board.snapshot.decision.factor
+    assert 0.0 < factor < 1.0
+    await send(sidecar, "/override", CONFIRMED)
+    ending = unescape((await sidecar.get("/override/end")).text)
+    slowed = f"Producers are slowed to {100 * factor:.4g} % of their previous rate: broker 1 /d1"
+    assert f"This applies at once instead. {slowed}" in ending
+    await send(sidecar, "/override/end", {"token": TOKEN})
+    assert factor == sidecar.board.snapshot.decision.factor
 
 
 async def test_there_is_nothing_to_end() -> None:
