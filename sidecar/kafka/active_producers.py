@@ -11,7 +11,6 @@ pieces of 100, 200, 400, and then 500 partitions. The next scan reads eight piec
 """
 
 import asyncio
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -20,6 +19,7 @@ from typing import Final
 from aiokafka.protocol.api import Response
 
 from sidecar.kafka.client.failures import error_name
+from sidecar.kafka.client.one_call import how_to_grant
 from sidecar.kafka.client.pool import ClusterId, Pool, any_cluster
 from sidecar.kafka.leaders import Leaders, Partition
 from sidecar.kafka.producer_messages import DescribeProducers, ProducerStates
@@ -184,11 +184,8 @@ class ActiveProducers:
         return Failure(FailureKind.BROKER, f"DescribeProducers returned {error_name(code)}")
 
     def _read_hint(self) -> str:
-        principal = shlex.quote(f"User:{self._pool.principal}")
-        return (
-            "it needs READ on the topics: kafka-acls.sh --bootstrap-server <host:port> --add "
-            f"--allow-principal {principal} --operation Read --topic '*'"
-        )
+        command = how_to_grant("Read", "--topic '*'", self._pool.principal)
+        return f"it needs READ on the topics: {command}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,8 @@ THROTTLED_TEXT = f"error {THROTTLING_QUOTA_EXCEEDED} (THROTTLING_QUOTA_EXCEEDED)
 _RIGHTS = (
     "creating needs Create on the topic or the cluster, adding partitions needs Alter and deleting "
     "needs Delete on the topic: kafka-acls.sh --bootstrap-server <host:port> --add "
-    "--allow-principal User:<name> --operation <operation> --topic <topic>"
+    "--allow-principal User:<name> --operation <operation> --topic <topic>; with AWS IAM, allow "
+    "kafka-cluster:CreateTopic, AlterTopic or DeleteTopic in its policy instead"
 )
 
 

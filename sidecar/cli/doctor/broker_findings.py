@@ -13,6 +13,7 @@ from typing import Final
 
 from sidecar.cli.doctor.facts import Broker, Facts, NotKnown, Refused
 from sidecar.cli.doctor.verdicts import Finding
+from sidecar.formats.iam_actions import iam_action
 
 CALLBACK: Final = "throttlesidecar.SidecarQuotaCallback"
 AUTHORIZER: Final = "throttlesidecar.SidecarAuthorizer"
@@ -90,6 +91,8 @@ def grant(facts: Facts, operation: str, on: str) -> str:
         return (
             f"add {operation} on {on.strip('-')} to its KafkaUser (strimzi.extraAcls of the chart)"
         )
+    if facts.is_iam and (action := iam_action(operation, on)):
+        return f"allow {action} in the sidecar's IAM policy"
     return (
         f"kafka-acls.sh --bootstrap-server {facts.target} --add --allow-principal"
         f" {shlex.quote(f'User:{facts.principal}')} --operation {operation} {on}"

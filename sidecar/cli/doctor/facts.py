@@ -165,6 +165,7 @@ class Facts:
         target: the addresses of brokers and the login's file, for commands.
         principal: the user in ACLs, for commands.
         is_strimzi: whether ACLs belong in Strimzi's KafkaUser.
+        is_iam: whether the sidecar logs in by AWS IAM, whose policies grant instead of ACLs.
         rules: limit, stop line and soft limit by these settings.
         timing: the interval, and the times that follow from it.
         horizon_s: how long the space between soft limit and limit should last, seconds.
@@ -201,6 +202,7 @@ class Facts:
     rules: Rules
     timing: Timing
     is_strimzi: bool = False
+    is_iam: bool = False
     horizon_s: float = 1800.0
     away_s: float = 28_800.0
     observes: bool = False

@@ -251,6 +251,7 @@ def _of_files(loaded: Loaded, admin: KafkaAdmin, away_s: float) -> Facts:
         version=__version__,
         target=_target(admin),
         principal=admin.sasl_username or "NAME",
+        is_iam=admin.sasl_mechanism == "AWS_MSK_IAM",
         rules=settings.rules,
         timing=Timing(settings.check_interval_s or 60.0, settings.check_interval_minimum_s),
         horizon_s=settings.throttle_horizon,

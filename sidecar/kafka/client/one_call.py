@@ -13,9 +13,10 @@ from typing import TypeVar
 
 from aiokafka.protocol.api import Response
 
+from sidecar.formats.iam_actions import iam_action
 from sidecar.kafka.client.failures import error_name, one_line
 from sidecar.kafka.client.messages import AdminRequest
-from sidecar.kafka.client.pool import Pool
+from sidecar.kafka.client.pool import UNKNOWN_USER, Pool
 from sidecar.settings import HostPort, KafkaAdmin
 from sidecar.volumes import Failure, FailureKind
 
@@ -54,6 +55,18 @@ async def query_any(
         await pool.close()
 
 
+def how_to_grant(operation: str, on: str, principal: str) -> str:
+    """How to grant an operation on ``on``, such as "--cluster", to the sidecar's user."""
+    action = iam_action(operation, on)
+    by_iam = f"; with AWS IAM, allow {action} in its policy instead"
+    return (
+        "kafka-acls.sh --bootstrap-server <host:port> --add --allow-principal "
+        f"{shlex.quote(f'User:{principal}')} --operation {operation} {on}"
+        # Users with names do not log in by IAM.
+        f"{by_iam if action and principal == UNKNOWN_USER else ''}"
+    )
+
+
 def refused(
     endpoint: HostPort | str,
     name: str,
@@ -61,7 +74,7 @@ def refused(
     message: str | None,
     needs: str,
     *,
-    principal: str = "<name>",
+    principal: str = UNKNOWN_USER,
 ) -> Failure:
     """Turns a broker's error into a failure.
 
@@ -76,8 +89,7 @@ def refused(
     if code == CLUSTER_AUTHORIZATION_FAILED:
         text = (
             f"{name} returned {error_name(code)}: it needs {needs} on the Kafka cluster resource: "
-            "kafka-acls.sh --bootstrap-server <host:port> --add "
-            f"--allow-principal {shlex.quote(f'User:{principal}')} --operation {needs} --cluster"
+            f"{how_to_grant(needs, '--cluster', principal)}"
         )
         return Failure(FailureKind.AUTHORIZATION, one_line(f"{endpoint}: {text}"))
     more = f": {message}" if message else ""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Self, TypeVar
+from typing import Final, Self, TypeVar
 
 from aiokafka.protocol.api import Response
 
@@ -66,6 +66,10 @@ def any_cluster() -> None:
     """The default of ``ClusterId``."""
 
 
+UNKNOWN_USER: Final = "<name>"
+"""Stands for the sidecar's user where only the brokers know it."""
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class Pool:
     """Connections to a cluster, dialled on demand.
@@ -85,7 +89,7 @@ class Pool:
     refused: Refused = nothing_to_read
     former: FormerLogins | None = None
     throttled: Throttled = not_noted
-    principal: str = "<name>"
+    principal: str = UNKNOWN_USER
     cluster_id: ClusterId = any_cluster
     _brokers: dict[int, Link] = field(default_factory=dict, init=False)
     _bootstrap_links: dict[HostPort, Link] = field(default_factory=dict, init=False)
@@ -343,7 +347,9 @@ class Pool:
 
 
 def _principal(admin: KafkaAdmin) -> str:
-    return admin.sasl_username or admin.sasl_oauthbearer_client_credentials_client_id or "<name>"
+    return (
+        admin.sasl_username or admin.sasl_oauthbearer_client_credentials_client_id or UNKNOWN_USER
+    )
 
 
 def _summary(failures: list[Failure], subject: str) -> Failure:

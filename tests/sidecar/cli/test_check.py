@@ -73,7 +73,8 @@ class TestVerdicts:
         assert 2 == result.exit_code
         assert 1 == result.output.count("CLUSTER_AUTHORIZATION_FAILED")
         assert "brokers 0, 1, 2 (DescribeLogDirs returned error 31 (CLUSTER" in result.stderr
-        assert result.stderr.endswith("--operation Describe --cluster)\n")
+        assert "--operation Describe --cluster; with AWS IAM, allow " in result.stderr
+        assert result.stderr.endswith("kafka-cluster:DescribeCluster in its policy instead)\n")
         (line,) = result.stdout.splitlines()
         assert line.startswith("Brokers 0 (127.0.0.1:")
         assert line.endswith("): authorization")

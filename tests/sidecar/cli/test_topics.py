@@ -235,6 +235,7 @@ class TestTelling:
         assert "error 29 (TOPIC_AUTHORIZATION_FAILED)" in result["message"]
         assert "creating needs Create on the topic or the cluster" in result["message"]
         assert "kafka-acls.sh" in result["message"]
+        assert "with AWS IAM, allow kafka-cluster:CreateTopic, " in result["message"]
 
     def test_json_has_every_topic(self, controller: FakeController) -> None:
         """Topics are in the order in which they were named."""

@@ -131,6 +131,7 @@ async def test_a_topic_that_may_not_be_read_says_what_is_needed(clock: Clock) ->
     message = failed(result.failures[C], FailureKind.AUTHORIZATION)
     assert "error 29" in message
     assert "--allow-principal 'User:<name>' --operation Read --topic '*'" in message
+    assert message.endswith("; with AWS IAM, allow kafka-cluster:ReadData in its policy instead")
 
 
 async def test_no_topic_at_all_may_be_a_right_that_is_missing(clock: Clock) -> None:

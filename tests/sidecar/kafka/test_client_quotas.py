@@ -105,7 +105,9 @@ async def test_a_refused_read_says_what_to_grant() -> None:
         answer = await describe_client_quotas(admin(bootstrap(cluster)))
     message = failed(answer, FailureKind.AUTHORIZATION)
     assert message.startswith("no broker reported the client quotas: ")
-    assert "--operation DescribeConfigs --cluster" in message
+    assert "--operation DescribeConfigs --cluster; with AWS IAM, allow kafka-cluster:Describe" in (
+        message
+    )
 
 
 @pytest.mark.parametrize("validate_only", [False, True])

@@ -287,6 +287,17 @@ def test_missing_acls_are_granted_where_they_belong() -> None:
     ] == found
 
 
+def test_with_aws_iam_policies_grant() -> None:
+    """Kafka's ACLs have no effect there."""
+    topics = Refused("TOPIC_AUTHORIZATION_FAILED")
+    facts = replace(WHOLE, rights=frozenset({"Describe"}), topics=topics, is_iam=True)
+    found = [each.to_do for each in findings(facts) if each.name == "ACLs"]
+    assert [
+        "allow kafka-cluster:DescribeClusterDynamicConfiguration in the sidecar's IAM policy",
+        "allow kafka-cluster:DescribeTopic in the sidecar's IAM policy",
+    ] == found
+
+
 STOCK: dict[str, str | None] = {
     **CONFIGS,
     "client.quota.callback.class": None,
