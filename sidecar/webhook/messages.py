@@ -55,7 +55,7 @@ _RUNBOOKS: Final = {Condition.OVERRIDE: "KafkaThrottleOverrideLeftOn"}
 """The runbooks of conditions that have no rule of the same name."""
 
 _ENDED: Final = {
-    Condition.THROTTLED: "producers are no longer throttled",
+    Condition.THROTTLED: "the throttle factor is 1 again",
     Condition.STOP_LINE: "the stop line is no longer reached",
     Condition.FALLBACK: "the fallback no longer applies",
     Condition.OVERRIDE: "the override has ended",

@@ -68,7 +68,14 @@ def test_an_alert_begins_and_ends() -> None:
     assert alert["labels"] == ended["labels"]
     assert alert["startsAt"] == ended["startsAt"]
     assert "2023-11-14T22:13:20.000+00:00" == ended["endsAt"]
-    assert "producers are no longer throttled" == ended["annotations"]["summary"]
+    assert "the throttle factor is 1 again" == ended["annotations"]["summary"]
+
+
+def test_an_end_claims_no_release() -> None:
+    """Without a reader nobody was throttled, and client quotas still rise for minutes."""
+    for known in (facts(readers=0), facts()):
+        (ended,) = alerts(State.of(FULL), ROOM, known)
+        assert "the throttle factor is 1 again" == ended["annotations"]["summary"]
 
 
 def test_each_condition_is_an_alert_of_its_own() -> None:

@@ -87,7 +87,7 @@ async def scene(
 
 THROTTLED, RELEASED = (
     "producers would be throttled: the factor is 0",
-    "producers are no longer throttled",
+    "the throttle factor is 1 again",
 )
 
 
