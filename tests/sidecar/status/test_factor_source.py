@@ -33,6 +33,7 @@ async def test_its_factor() -> None:
         assert "No volume is read: the factor source decides." in words
         assert "No broker is polled: the factor source decides." in words
         assert "every volume" not in words
+        assert "the volumes decide" not in words
         for path in ("/volumes", "/v1/quota-factors", "/v1/throttle-factor", "/v1/volumes"):
             assert 200 == (await built.get(path)).status_code
 
