@@ -90,7 +90,7 @@ class ShadowDocument:
     source: SourceName
     """The source of that factor."""
     stop_line_reached: bool
-    """Whether brokers would refuse all producers except excluded principals."""
+    """Whether brokers with the authorizer would refuse all producers except excluded principals."""
     users: int
     """How many single users would be throttled."""
 
@@ -111,8 +111,8 @@ class FactorDocument:
     """Whether the factor is on its slope between the soft limit and the limit. There it moves
     without a new generation; the header Throttle-Factor has it, also in a 304."""
     stop_line_reached: bool
-    """Whether brokers refuse all producers except excluded principals, because the stop line is
-    reached. A fallback or an override never sets this."""
+    """Whether the stop line is reached, so that brokers with the authorizer refuse all producers
+    except excluded principals. A fallback or an override never sets this."""
     stop_line_violations: Annotated[Raw, _encoded(list[ViolationDocument])]
     """The volumes that violate the stop line. Once it is reached, also the volumes that do not have
     a tenth more yet. Their limit is the stop line. An override does not hide them."""
@@ -191,8 +191,8 @@ class QuotaFactorsDocument:
     """Whether the factor is on its slope, as in /v1/throttle-factor. There it multiplies the
     client's quota or its previous rate, whichever is lower. A missing member means false."""
     stop: bool
-    """Whether brokers refuse all producers except excluded principals: `stop_line_reached` of
-    /v1/throttle-factor. A missing member means false."""
+    """Whether the authorizer refuses all producers except excluded principals: `stop_line_reached`
+    of /v1/throttle-factor. A missing member means false."""
     valid_for_ms: Annotated[int, Field(ge=0)]
     """How long a reader may use this answer when it gets no other one, milliseconds. Every answer
     renews this time, also a 304 (header Throttle-Valid-For-Ms)."""

@@ -117,8 +117,8 @@ class _BoardCollector(Collector):
         )
         yield _gauge(
             "stop_line_reached",
-            "1 while the stop line is reached, so that brokers refuse all producers except "
-            "excluded principals; else 0.",
+            "1 while the stop line is reached, so that brokers with the authorizer refuse all "
+            "producers except excluded principals; else 0.",
             float(decision.stop_line_reached),
         )
         source = GaugeMetricFamily(

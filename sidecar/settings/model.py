@@ -300,8 +300,8 @@ class Settings(BaseSettings):
     storage_release_margin_ratio: MarginRatio = None
     """The release margin as a share of a volume's total size, for a limit that is a share."""
     storage_per_volume_stop_min_available_bytes: StopBytes = None
-    """The stop line, below the limit: when a volume has no more than this available, brokers refuse
-    all but excluded producers. "throttle-sidecar check" recommends one."""
+    """The stop line, below the limit: when a volume has no more than this available, brokers with
+    the authorizer refuse all but excluded producers. "throttle-sidecar check" recommends one."""
     storage_per_volume_stop_min_available_ratio: StopRatio = None
     """The stop line as a share of a volume's size."""
     http_listen: Address = HostPort("127.0.0.1", 7070)
