@@ -23,7 +23,7 @@ _OF_FAILURES: Final = {
 def of_decision(snapshot: Snapshot, counts: ReaderCounts) -> Iterator[str]:
     """Yield the runbooks of a decision, the first to read first."""
     decision = snapshot.decision.decided
-    acts = decision.factor < 1.0 or bool(decision.users)
+    acts = decision.factor < 1.0 or bool(decision.users) or bool(decision.budgets)
     if acts and counts.enforcement == "callback" and not counts.readers:
         yield "KafkaThrottleCallbackSilent"
     if decision.source is Source.FALLBACK:

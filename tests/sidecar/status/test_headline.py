@@ -503,6 +503,7 @@ def test_owners_past_their_storage_budgets(counts: ReaderCounts, does: str, word
         f" In addition, clients that write to the topics of 2 owners past storage budgets {does}"
     )
     assert word == shown.word
+    assert ("KafkaThrottleCallbackSilent" in shown.runbooks) == (counts.readers == 0)
 
 
 def test_without_an_enforcement_nobody_is_throttled() -> None:
