@@ -170,6 +170,9 @@ def _load(setting: str, path: str) -> Callable[[], object]:
         inspect.signature(function).bind()
     except TypeError as error:
         raise refusal(f"{path} must be callable without arguments: {_line(error)}") from error
+    except ValueError:
+        # Some compiled functions do not show their arguments. If they need any, each call fails.
+        pass
     result: Callable[[], object] = function
     return result
 

@@ -83,6 +83,12 @@ class TestImport:
                 load("SIDECAR_X_SOURCE", path.format(module))
             assert str(refused.value).startswith("SIDECAR_X_SOURCE: " + expected.format(module))
 
+    async def test_a_function_that_does_not_show_its_arguments(self) -> None:
+        """As some compiled ones: the call shows whether it needs any."""
+        text = "the factor source builtins:max raised TypeError; the log has the traceback"
+        answer = await factor_source("S", "builtins:max").ask(10.0)
+        assert Failure(FailureKind.SOURCE, text) == answer
+
 
 class TestCall:
     async def ask(self, call: Callable[[], Any], timeout_s: float = 10.0) -> float | Failure:
