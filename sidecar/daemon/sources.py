@@ -110,6 +110,8 @@ def read_quotas(value: object) -> Quotas:
     for entry in value:
         try:
             entity = Entity.of(entry["entity"])
+            if entity in quotas:
+                raise ValueError("the entity is listed twice")  # noqa: TRY301
             quotas[entity] = {
                 QuotaKey(key).value: _quota(number) for key, number in entry["quotas"].items()
             }

@@ -178,6 +178,7 @@ class TestQuotas:
             ([{"entity": {"user": "b"}}], "KeyError 'quotas'"),
             ([{"entity": {}, "quotas": {}}], "ValueError an entity is a user"),
             ([{"entity": {"user": "b"}, "quotas": {"rate": 1}}], "'rate' is not a valid QuotaKey"),
+            (2 * [{"entity": {"user": "b"}, "quotas": {}}], "the entity is listed twice"),
             *(
                 ([{"entity": {"user": "b"}, "quotas": {"producer_byte_rate": number}}], "not > 0")
                 for number in (0, -1, math.nan, math.inf, "1", True)
