@@ -387,7 +387,8 @@ class Settings(BaseSettings):
     """How often the sidecar asks partition leaders for the producer ids that write."""
     broker_id: BrokerId | None = None
     """The id of the broker beside this sidecar. With it, each sidecar reads only producers of its
-    own broker's partitions."""
+    own broker's partitions, polls this broker itself although observers poll all, and its rack is
+    the default zone."""
     producer_id_quota_window_num: Windows = 11
     """How many windows of producer ids a user may use at once."""
     producer_id_quota_window_size_seconds: Seconds = 3600
@@ -402,8 +403,9 @@ class Settings(BaseSettings):
     producer_id_quota_cache_cleanup_scheduler_interval_ms: Millis = 60_000
     """How often users without producer ids are removed from memory."""
     peers: Urls = ()
-    """The other sidecars of the cluster, such as http://kafka-0.kafka:7070. A name with several
-    addresses, such as a headless Service, stands for one sidecar at each address."""
+    """All sidecars of the cluster, such as http://kafka-0.kafka:7070, the same on each sidecar. A
+    name with several addresses, such as a headless Service, stands for one sidecar at each
+    address."""
     observers: Sidecars | None = None
     """How many sidecars poll all brokers; the others follow these observers. It requires the same
     peers on each sidecar."""
