@@ -264,7 +264,8 @@ def _alone(waits: Mapping[int, float], until_whole_s: float) -> NextPoll:
     # Brokers whose turn comes at the same time share one poll.
     alone_in = min(waits.values(), default=math.inf)
     near = frozenset(key for key, wait in waits.items() if wait <= alone_in)
-    # All sidecars may ask these brokers at the same time, so they get the same spacing.
+    # Many of them at once cost this sidecar as much as a whole poll, so they get its spacing. Only
+    # observers bound what one broker near its limit is asked: its answers must come soon.
     alone_in = max(alone_in, _SPACING_PER_BROKER_S * len(near))
     return NextPoll(alone_in, near) if alone_in < until_whole_s else NextPoll(until_whole_s)
 
