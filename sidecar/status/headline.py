@@ -19,7 +19,7 @@ from sidecar.throttle.fill import seconds_to
 from sidecar.throttle.limits import Limit
 from sidecar.throttle.memory import VolumeState
 from sidecar.throttle.readers import ReaderCounts
-from sidecar.throttle.reason import low_volumes, unknown, why_retained, within
+from sidecar.throttle.reason import is_over, low_volumes, unknown, why_retained, within
 
 Tone = Literal["free", "part", "stopped", "blind"]
 """The color: nobody, some or all producers are throttled, or the volumes can't be read."""
@@ -364,7 +364,8 @@ def _to_do(snapshot: Snapshot, counts: ReaderCounts) -> Iterator[ToDo]:
     if is_unread and decision.source is not Source.DISABLED:
         text = "Let a broker's quota callback read this sidecar: none has in the last 10 minutes"
         yield ToDo(text, "override")
-    if decision.source is Source.FALLBACK:
+    is_kept = any(is_over(snapshot.memory, state) for state in decision.violations)
+    if decision.source is Source.FALLBACK or is_kept:
         answering = (
             "the brokers report their volumes"
             if snapshot.rules.limit

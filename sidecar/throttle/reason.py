@@ -202,6 +202,12 @@ def why_retained(memory: Memory, state: VolumeState) -> str:
     """The reason why an old reading counts (" when last read, and ..."); "" for a new reading."""
     volume, broker_id = state.volume, state.volume.broker_id
     membership, broker = memory.membership, memory.brokers.get(broker_id)
+    if is_over(memory, state):
+        has = "has more space" if _now(memory, state) else "is gone"
+        return (
+            f" when the factor was computed (the volume {has} now, but a release needs readings of "
+            "every broker)"
+        )
     if membership is not None and broker_id not in membership.active:
         is_fenced = broker_id in (membership.fenced or ())
         return " when last read, and the broker is " + ("fenced" if is_fenced else "gone")
@@ -216,3 +222,15 @@ def why_retained(memory: Memory, state: VolumeState) -> str:
     if memory.failure is not None:
         return " when last read, and the last poll failed"
     return ""
+
+
+def is_over(memory: Memory, state: VolumeState) -> bool:
+    """Whether a violation ended after the factor was computed, which other brokers then kept."""
+    now = _now(memory, state)
+    return state.violates and (now is None or not now.violates)
+
+
+def _now(memory: Memory, state: VolumeState) -> VolumeState | None:
+    broker = memory.brokers.get(state.volume.broker_id)
+    known = () if broker is None else broker.volumes
+    return next((each for each in known if each.volume.place == state.volume.place), None)

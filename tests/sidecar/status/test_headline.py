@@ -75,6 +75,21 @@ def test_producers_are_throttled() -> None:
     assert Moment("1970-01-01T00:01:00Z", "00:01:00 UTC", "31 s ago") == shown.since
 
 
+def test_a_violation_that_is_over_while_another_broker_does_not_answer() -> None:
+    """What is to do is at the other brokers: the volume has room."""
+    seen = [
+        whole(at, [reading(2, at, {"/d": gigabytes * GB}, total=100 * GB)], silent=[1])
+        for at, gigabytes in ((0.0, 8), (60.0, 50))
+    ]
+    shown = head(seen)
+    assert (
+        "Producers are throttled: /d of broker 2 had 8.0 GB left when the factor was computed (the "
+        "volume has more space now, but a release needs readings of every broker), the limit is "
+        "10.0 GB."
+    ) == shown.sentence
+    assert (ToDo("Make sure that the brokers report their volumes", "brokers"),) == shown.to_do
+
+
 def test_a_factor_on_its_slope() -> None:
     """The sentence has what producers are slowed to, the volume, and both limits."""
     soft = SlopeRules(MinAvailableBytes(40 * GB))

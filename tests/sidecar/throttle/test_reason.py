@@ -11,7 +11,14 @@ from sidecar.throttle.memory import Memory, Override
 from sidecar.throttle.rules import Rules
 from sidecar.throttle.slope import SlopeRules
 from sidecar.volumes import Failure, FailureKind, Observation, Reading
-from tests.sidecar.throttle.build import TIMED_OUT, reading, remembering, whole, with_rules
+from tests.sidecar.throttle.build import (
+    TIMED_OUT,
+    partial,
+    reading,
+    remembering,
+    whole,
+    with_rules,
+)
 
 MB = 1_000_000
 factors = VolumeLimit(Rules(MinAvailableBytes(40 * MB), 120.0), fallback=1.0)
@@ -114,6 +121,34 @@ def test_retained_violation_says_why_it_is_not_of_now(then: Observation, reason:
         f"40.0 MB when last read, and {reason}"
     )
     assert expected == why(after(seen, then), 10.0)
+
+
+@pytest.mark.parametrize(
+    ("then", "has"),
+    [
+        ([whole(130.0, [reading(1, 130.0, {"/data/d0": 50 * MB})], silent=[2])], "has more space"),
+        (
+            [
+                whole(130.0, [reading(1, 130.0, {"/data/d0": 50 * MB})], silent=[2]),
+                whole(140.0, silent=[1, 2]),
+            ],
+            "has more space",
+        ),
+        ([partial(130.0, [reading(1, 130.0, {"/data/d0": 50 * MB})])], "has more space"),
+        ([whole(130.0, [reading(1, 130.0, {"/data/d9": 50 * MB})], silent=[2])], "is gone"),
+    ],
+    ids=["seen", "then silent", "seen alone", "gone"],
+)
+def test_violation_that_is_over_is_not_told_as_of_now(then: list[Observation], has: str) -> None:
+    """The last reading of another broker is too old for a release."""
+    full = reading(1, 125.0, {"/data/d0": 10 * MB}, total=64 * MB)
+    memory = after(whole(0.0, [mb(1, 50), mb(2, 50)]), whole(125.0, [full], silent=[2]), *then)
+    expected = (
+        "broker 1 /data/d0 has 10.0 MB of 64.0 MB available (15.6%), at or below the limit of "
+        f"40.0 MB when the factor was computed (the volume {has} now, but a release needs readings "
+        "of every broker)"
+    )
+    assert expected == why(memory, 140.0)
 
 
 def test_before_the_first_observation() -> None:
