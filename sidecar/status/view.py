@@ -23,7 +23,7 @@ from sidecar.status.broker_rows import (
     refused,
 )
 from sidecar.status.growing import GrowingRow, growing_rows, not_stopped
-from sidecar.status.headline import Headline, effect, headline, in_short, worst
+from sidecar.status.headline import Headline, effect, headline, in_short, short_of, worst
 from sidecar.status.inputs import StatusInputs
 from sidecar.status.moments import Moment, Now, span
 from sidecar.status.relief import OnVolume, on_volumes
@@ -34,7 +34,6 @@ from sidecar.throttle.memory import VolumeState
 from sidecar.throttle.misfits import misfits, sentences
 from sidecar.throttle.readers import ReaderCounts
 from sidecar.throttle.recommended_stop_line import recommended_stop_line
-from sidecar.throttle.sizes import size
 from sidecar.throttle.throttled_fill import throttled_fills, throttled_since
 
 CHANGES: Final = 10
@@ -255,11 +254,7 @@ def hidden(snapshot: Snapshot, counts: ReaderCounts, factor: float) -> str:
     state = worst(violations)
     others = len(violations) - 1
     others_too = f" {others} more {'violates' if others == 1 else 'violate'} it." if others else ""
-    return (
-        f"{state.volume.log_dir} of broker {state.volume.broker_id} has "
-        f"{size(state.volume.available_bytes)} left and violates the limit"
-        f"{_course(snapshot, counts, state)}.{others_too}"
-    )
+    return f"{short_of(snapshot)}{_course(snapshot, counts, state)}.{others_too}"
 
 
 def _course(snapshot: Snapshot, counts: ReaderCounts, state: VolumeState) -> str:

@@ -47,11 +47,20 @@ async def test_asking_changes_nothing() -> None:
     text = unescape(response.text)
     assert 200 == response.status_code
     assert "For 60 min, until 23:13:20 UTC: nobody is throttled." in text
-    assert "It ignores that /d1 of broker 1 has 5 B left and violates the limit, " in text
+    assert "It ignores that /d1 of broker 1 has 5 B left, the limit is 10 B, " in text
     assert "while producers are throttled. Released producers will fill it." in text
     assert "It applies at once on broker 7, which reads this sidecar." in text
     assert "override set 1 --reason 'a migration' --for PT1H" in text
     assert before is sidecar.board.snapshot
+
+
+async def test_a_volume_that_is_not_read_now() -> None:
+    """Of a fenced broker nobody knows what it has left now."""
+    sidecar = throttled()
+    sidecar.see(whole(9.0, [reading(2, 9.0, {"/d1": 50})], fenced=[1]))
+    text = unescape((await send(sidecar, "/override/confirm", ASKED))[0].text)
+    was = "/d1 of broker 1 had 5 B left when last read, and the broker is fenced"
+    assert f"It ignores that {was}, the limit is 10 B" in text
 
 
 def with_peers(*urls: str) -> FakeSidecar:

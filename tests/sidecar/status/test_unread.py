@@ -53,7 +53,7 @@ async def test_the_form_of_a_release() -> None:
     """It says that the volume fills, not that a throttle slows that now."""
     async with full().client() as client:
         asked = (await client.post("/override/confirm", data=ASKED | {"factor": "1"})).text
-    assert "5\u00a0B left and violates the limit" in asked.replace("5 B", "5\u00a0B")
+    assert "5\u00a0B left, the limit is 10\u00a0B" in asked.replace(" B", "\u00a0B")
     assert "while producers are throttled" not in asked
     assert [] == CLAIM.findall(asked.replace("nobody is throttled", ""))
 
