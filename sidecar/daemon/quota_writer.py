@@ -23,6 +23,7 @@ from sidecar.daemon.sources import Quotas, Source
 from sidecar.kafka.client_quotas import alter_client_quotas, describe_client_quotas
 from sidecar.kafka.quota_messages import Alteration
 from sidecar.quotas.entities import ClientQuotas
+from sidecar.quotas.producer_ids.throttle_signature import without_signed
 from sidecar.settings import KafkaAdmin
 from sidecar.throttle.decision import Source as FactorOrigin
 from sidecar.volumes import Failure
@@ -92,7 +93,8 @@ def changes(current: ClientQuotas, wanted: Quotas) -> list[Alteration]:
     """What to set and to remove in Kafka."""
     alterations: list[Alteration] = []
     for entity, values in wanted.items():
-        now = current.get(entity, {})
+        # What a sidecar set for a throttle ends with it, and counts as no quota until then.
+        now = without_signed({entity: current.get(entity, {})}).get(entity, {})
         differ = {key: value for key, value in values.items() if now.get(key) != value}
         if differ:
             alterations.append((entity.parts(), differ))

@@ -9,9 +9,10 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from sidecar.control.board import Board
-from sidecar.daemon.quota_writer import QuotaWriter
+from sidecar.daemon.quota_writer import QuotaWriter, changes
 from sidecar.daemon.sources import Source, read_quotas
 from sidecar.quotas.entities import Entity
+from sidecar.quotas.producer_ids.throttle_signature import signed
 from sidecar.throttle.decision import Decider, Disabled, VolumeLimit
 from sidecar.throttle.limits import MinAvailableBytes
 from sidecar.throttle.rules import Rules
@@ -60,6 +61,13 @@ async def test_only_what_differs_is_set() -> None:
         BOB: {"producer_byte_rate": 2.5, "request_percentage": 9.0},
     } == kafka.quotas
     assert [(2, False)] == kafka.requests
+
+
+def test_the_throttle_of_a_user_is_not_removed() -> None:
+    """Null removes an operator's quota; one that a sidecar set ends with the throttle."""
+    wanted = {user: {"request_percentage": None} for user in (ANN, BOB)}
+    current = {ANN: {"request_percentage": signed(0.01)}, BOB: {"request_percentage": 0.01}}
+    assert [(BOB.parts(), {"request_percentage": None})] == changes(current, wanted)
 
 
 @VIRTUAL_TIME
