@@ -77,7 +77,8 @@ def sloped(memory: Memory, rules: Rules) -> str:
     limit, soft_limit = rules.required_limit, rules.soft_limit or rules.required_limit
     below = low_volumes(memory, rules)
     if not below:
-        return f"every volume has {soft_limit.within()} again, and the factor rises step by step"
+        rises = "the factor rises to 1.0 a minute after it began to fall"
+        return f"{within(memory, soft_limit)}; {rises}"
     nearest = below[0]
     volume = nearest.volume
     retained = why_retained(memory, nearest)

@@ -307,3 +307,20 @@ def test_a_volume_that_is_not_read_holds_the_slope() -> None:
         "at or below the soft limit of 60.0 MB when last read, and the broker is fenced: the "
         "factor follows that reading until the volume is read again or forgotten"
     )
+
+
+@pytest.mark.parametrize(
+    ("silent", "old"), [((), ""), ((2,), "; those of broker 2 when last read")], ids=["all", "some"]
+)
+def test_a_slope_that_waits_for_its_rise(silent: tuple[int, ...], old: str) -> None:
+    """Above the soft limit the factor rises in one step; old readings are told as such."""
+    sloped = with_rules(factors, slope=SlopeRules(MinAvailableBytes(60 * MB)))
+    sees = remembering(sloped)
+    room = [replace(mb(each, 63), read_at=10.0) for each in (1, 2) if each not in silent]
+    memory = sees(whole(0.0, [mb(1, 41), mb(2, 63)]), whole(10.0, room, silent=silent))
+    held = sloped.decide(memory, 10.0)
+    assert held.is_sloped
+    assert held.reason == (
+        f"every volume has more than 60.0 MB available{old}; the factor rises to 1.0 a minute "
+        "after it began to fall"
+    )

@@ -205,7 +205,7 @@ class TestDecisions:
         """A minute after it began to fall; the reason is not a volume's any more."""
         _, slowed, rising, *_, free = self.decided(41, 36, 41, 41, 41, 41, 41, 41)
         assert slowed.factor == rising.factor < 1.0
-        assert rising.reason.startswith("every volume has more than 40.0 GB available again")
+        assert rising.reason.startswith("every volume has more than 40.0 GB available; ")
         assert (1.0, False) == (free.factor, free.is_sloped)
 
     def test_without_a_soft_limit_nothing_is_slowed(self) -> None:
