@@ -34,6 +34,7 @@ COMMANDS = {
     "settings": "Print every setting, where it came from and what it means.",
     "override": "Set, clear or show an override, on one sidecar or many.",
     "topics": "Create, grow or delete topics, even thousands of them.",
+    "unread": "Report what no consumer group has read, and what a shorter retention would free.",
     "replay-decisions": "Report when other settings would have throttled, from the volume history.",
     "history": "Make a volume history of the readings of Prometheus, Grafana, CSV files or df.",
     "forget": "Forget the last reading of a broker that will not come back.",

@@ -95,11 +95,13 @@ class Examined:
             those whose records' age is not known.
         commits: partition -> group -> its committed offset, or ``NOTHING``.
         groups_unknown: why the groups are not known; "" if they are.
+        silent: of each group with members that shows no committed offset: why.
     """
 
     young_from: Mapping[Partition, int]
     commits: Mapping[Partition, Mapping[str, int]]
     groups_unknown: str
+    silent: Sequence[str] = ()
 
 
 class ExpendableTopics:
@@ -214,13 +216,16 @@ class ExpendableTopics:
         leaders = {key: seen.leader for key, seen in partitions.items()}
         young_from = await self._young_from(times, partitions, leaders, deadline)
         groups = await self._groups.read(self._brokers, deadline)
-        unknown = f"the groups are not known: {groups}" if isinstance(groups, str) else ""
-        groups = {} if isinstance(groups, str) else groups
-        commits = {key: commits_of(key, groups) for key in partitions}
+        if isinstance(groups, str):
+            none = {key: dict[str, int]() for key in partitions}
+            return Examined(young_from, none, f"the groups are not known: {groups}")
+        commits = {key: commits_of(key, groups.commits) for key in partitions}
+        unknown = [f"the groups are not known: {each}" for each in groups.silent]
         return Examined(
             young_from,
             await self._of_these_logs(commits, partitions, leaders, deadline),
-            unknown,
+            next(iter(unknown), ""),
+            groups.silent,
         )
 
     async def changed(self, partitions: Collection[Partition]) -> Mapping[Partition, Failure]:

@@ -40,6 +40,19 @@ Commits = Mapping[str, Mapping[int, int]]
 """Topic -> index -> committed offset."""
 
 
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """All groups.
+
+    Attributes:
+        commits: group -> its committed offsets.
+        silent: of each group with members that shows none: why what it reads is not known.
+    """
+
+    commits: Mapping[str, Commits]
+    silent: Sequence[str] = ()
+
+
 class GroupCommits:
     """Reads the groups of a cluster; ``clock`` in steady seconds."""
 
@@ -61,8 +74,8 @@ class GroupCommits:
         if coordinators != self._coordinators:
             self._coordinators, self._coordinated_at = coordinators, now
 
-    async def read(self, brokers: Collection[int], deadline: float) -> dict[str, Commits] | str:
-        """Return group -> its committed offsets, or why they are not known."""
+    async def read(self, brokers: Collection[int], deadline: float) -> Groups | str:
+        """Return the groups, or why they are not known."""
         known, is_new = self._coordinators, self._clock() < self._coordinated_at + COORDINATED_S
         if isinstance(known, str):
             return known
@@ -70,6 +83,7 @@ class GroupCommits:
         if isinstance(listed, str):
             return listed
         groups: dict[str, Commits] = {}
+        silent: list[str] = []
         for broker_id, every in listed.items():
             for is_share in (False, True):
                 some = [each for each in every if each.is_share is is_share]
@@ -82,10 +96,17 @@ class GroupCommits:
                         # One of them no longer coordinates it, and may have an older offset.
                         return f"two brokers report group {min(twice)}"
                     groups |= found
+                    silent += [
+                        # Kafka leaves out topics that the user may not describe.
+                        f"group {each.name} has members, but shows no committed offset: it has none"
+                        " yet, or DESCRIBE on its topics is missing"
+                        for each in piece
+                        if each.reads and not found[each.name]
+                    ]
         again = await read_leaders(self._pool, (), deadline)
         if is_new or isinstance(again, Failure) or again.coordinators != known:
             return "coordinators of groups have just changed"
-        return groups
+        return Groups(groups, tuple(silent))
 
     async def _listed(
         self, brokers: Collection[int], deadline: float
@@ -127,10 +148,6 @@ class GroupCommits:
         for each in groups:
             if each.name not in commits:
                 return f"group {each.name}: its coordinator did not report its offsets"
-            if each.reads and not commits[each.name]:
-                # Kafka leaves out topics that the user may not describe.
-                text = f"group {each.name} has members, but shows no committed offset: it has none"
-                return f"{text} yet, or DESCRIBE on its topics is missing"
         return commits
 
 

@@ -14,9 +14,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
+from sidecar.formats.owners import NOBODY, Owners
 from usage_pipeline.costs.inputs import CostsError
 from usage_pipeline.costs.log_dirs import Snapshot
-from usage_pipeline.costs.owners import NOBODY, Owners
 from usage_pipeline.costs.rates import UNITS, Kind, Rates
 
 UNSEEN: Final = "unseen"

@@ -13,9 +13,9 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
+from sidecar.formats.owners import NOBODY, TOPIC, Owners
 from usage_pipeline.costs.allocation import Cost, Usage, costs_of_day, quantity_of, stored_usage
 from usage_pipeline.costs.log_dirs import Snapshot
-from usage_pipeline.costs.owners import NOBODY, TOPIC, Owners
 from usage_pipeline.costs.rates import Kind, Rates
 from usage_pipeline.usage.quota_types import FETCH, PRODUCE, REQUEST
 

@@ -382,3 +382,14 @@ async def test_a_deletion_that_a_replica_does_not_confirm_is_one(
     (logged,) = caplog.messages
     expected = "logs-0 was deleted from, but the replicas did not confirm it within 10 s"
     assert expected == logged
+
+
+async def test_the_offsets_of_the_others_are_known_beside_a_silent_group(clock: Clock) -> None:
+    """Nothing may be deleted then, but ``unread`` reports what the others have read."""
+    silent = ("mute", "consumer", "Stable", "Classic")
+    kafka = Kafka(groups={1: [("etl", "consumer", "Stable", "Classic"), silent]})
+    found = await examined(kafka, clock)
+    assert {LOGS: {"etl": 700}} == found.commits
+    (why,) = found.silent
+    assert why.startswith("group mute has members, but shows no committed offset")
+    assert found.groups_unknown.endswith(why)

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from sidecar.formats.owners import Owners
 from tests.usage_pipeline.build import rows_in
 from tests.usage_pipeline.small_logs import history, log, metadata
 from usage_pipeline.batch.job import Outcome, run
 from usage_pipeline.batch.run import Inputs, InputsError, Options, Snapshot
 from usage_pipeline.batch.stages import OF_A_RUN, Stage
 from usage_pipeline.costs.cost_table import Billing
-from usage_pipeline.costs.owners import Owners
 from usage_pipeline.costs.rates import Rates
 from usage_pipeline.ingest.clusters import ClusterError
 from usage_pipeline.ingest.request_logs import RequestLogs

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from sidecar.formats.owners import NOBODY, USER, Owners, Rule
 from tests.usage_pipeline.build import NOW, committed, rows_in
 from usage_pipeline.batch.job import Outcome, run
 from usage_pipeline.batch.run import Inputs, InputsError, Options
 from usage_pipeline.batch.stages import Stage
 from usage_pipeline.costs.cost_table import Billing
 from usage_pipeline.costs.log_dirs import Snapshot
-from usage_pipeline.costs.owners import NOBODY, USER, Owners, Rule
 from usage_pipeline.costs.rates import Kind, Rates
 from usage_pipeline.tables.commits import Change, begin, commit, recovered
 from usage_pipeline.tables.folder import Folder

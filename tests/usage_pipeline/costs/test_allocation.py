@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sidecar.formats.owners import NOBODY, TOPIC, Rule, in_order
 from usage_pipeline.costs.allocation import (
     UNSEEN,
     Usage,
@@ -19,7 +20,6 @@ from usage_pipeline.costs.allocation import (
 )
 from usage_pipeline.costs.inputs import CostsError
 from usage_pipeline.costs.log_dirs import Snapshot, Topic
-from usage_pipeline.costs.owners import NOBODY, TOPIC, Rule, in_order
 from usage_pipeline.costs.rates import Kind, Rates
 
 DAY = date(2026, 11, 20)

@@ -6,10 +6,10 @@ from decimal import Decimal
 import pytest
 from pyspark.sql import SparkSession
 
+from sidecar.formats.owners import CLIENT_ID, NOBODY, TOPIC, USER, Rule, in_order
 from tests.usage_pipeline.build import frame_of
 from usage_pipeline.costs.cost_table import Billing, costs, owner_of_client
 from usage_pipeline.costs.log_dirs import Snapshot, Topic
-from usage_pipeline.costs.owners import CLIENT_ID, NOBODY, TOPIC, USER, Rule, in_order
 from usage_pipeline.costs.rates import Kind, Rates
 from usage_pipeline.tables.schemas import GOLD_USAGE_1S
 

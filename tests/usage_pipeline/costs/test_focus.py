@@ -4,9 +4,9 @@ import csv
 from datetime import date
 from decimal import Decimal
 
+from sidecar.formats.owners import NOBODY
 from usage_pipeline.costs.allocation import UNSEEN, Cost
 from usage_pipeline.costs.focus import focus
-from usage_pipeline.costs.owners import NOBODY
 
 LAST = date(2026, 12, 31)
 REQUIRED = """

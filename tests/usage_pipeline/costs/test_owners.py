@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from sidecar.formats.owners import CLIENT_ID, NOBODY, TOPIC, USER, Owners
 from usage_pipeline.costs.inputs import CostsError
-from usage_pipeline.costs.owners import CLIENT_ID, NOBODY, TOPIC, USER, Owners, read_owners
+from usage_pipeline.costs.owners import read_owners
 
 
 def owners(path: Path, text: str) -> Owners:
