@@ -27,7 +27,7 @@ from sidecar.throttle.relief import ReliefClass
 
 class _Class(msgspec.Struct, forbid_unknown_fields=True):
     topics: list[str]
-    keep_bytes: str | None = None
+    keep_bytes: str | int | None = None
     keep_time: str | None = None
     ignore_groups: bool = False
 
@@ -54,16 +54,19 @@ class ClassesFile(FollowedFile[tuple[ReliefClass, ...]]):
             where = f"{self.path}: class {number}"
             problems += [f"{where}: {text}" for text in _problems(entry)]
             try:
-                classes.append(
-                    ReliefClass(
-                        tuple(entry.topics),
-                        None if entry.keep_bytes is None else parse_size(entry.keep_bytes),
-                        None if entry.keep_time is None else parse_duration(entry.keep_time),
-                        entry.ignore_groups,
-                    )
+                declared = ReliefClass(
+                    tuple(entry.topics),
+                    None if entry.keep_bytes is None else parse_size(str(entry.keep_bytes)),
+                    None if entry.keep_time is None else parse_duration(entry.keep_time),
+                    entry.ignore_groups,
                 )
             except ValueError as error:
                 problems.append(f"{where}: {error}")
+            else:
+                floors = (("keep_bytes", declared.keep_bytes), ("keep_time", declared.keep_s))
+                zero = [name for name, value in floors if value == 0]
+                problems += [f"{where}: {name} must be > 0" for name in zero]
+                classes.append(declared)
         if problems:
             raise SettingsError(tuple(problems))
         return tuple(classes)

@@ -39,6 +39,13 @@ def test_classes_in_their_order(tmp_path: Path) -> None:
     assert (first, second) == ClassesFile(path).load()
 
 
+def test_bytes_may_be_a_number(tmp_path: Path) -> None:
+    """As in the file of budgets."""
+    path = tmp_path / "relief.toml"
+    path.write_text('[[class]]\ntopics = ["logs"]\nkeep_bytes = 200_000_000\n')
+    assert (ReliefClass(("logs",), 200_000_000),) == ClassesFile(path).load()
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -48,6 +55,9 @@ def test_classes_in_their_order(tmp_path: Path) -> None:
         ('[[class]]\ntopics = []\nkeep_time = "1h"', "class 1: topics is empty"),
         ('[[class]]\ntopics = ["a"]\nkeep_bytes = "9G"', "class 1: '9G'"),
         ('[[class]]\ntopics = ["a"]\nkeep_tim = "1h"', "unknown field `keep_tim`"),
+        ('[[class]]\ntopics = ["a"]\nkeep_bytes = 0', "class 1: keep_bytes must be > 0"),
+        ('[[class]]\ntopics = ["a"]\nkeep_bytes = -1', "class 1: '-1'"),
+        ('[[class]]\ntopics = ["a"]\nkeep_time = "0s"', "class 1: keep_time must be > 0"),
         ("[[", "is not TOML"),
     ],
 )
