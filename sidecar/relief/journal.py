@@ -20,7 +20,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -34,6 +34,8 @@ MOST: Final = 1000
 
 _NAME: Final = re.compile(r"relief-(\d{8})\.jsonl")
 _THREADS: Final = OwnThreads("relief journal")
+_YEAR_3000_S: Final = 32_503_680_000
+"""A time from then on is damaged, and from the year 10000 on it can't be written as a date."""
 
 
 class Deleted(msgspec.Struct, omit_defaults=True, frozen=True):
@@ -55,7 +57,7 @@ class Entry(msgspec.Struct, omit_defaults=True, frozen=True):
 
     kind: Literal["begin", "end", "gain"]
     step: str
-    at: float
+    at: Annotated[float, msgspec.Meta(ge=0, lt=_YEAR_3000_S)]
     cluster_id: str
     broker_id: int
     log_dir: str

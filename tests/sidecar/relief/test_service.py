@@ -520,9 +520,16 @@ def line(step: str, at: float) -> Entry:
 
 
 def test_a_damaged_line_hides_no_other(tmp_path: Path) -> None:
-    """Not JSON, zeros after a crash of the machine, and a byte that is not UTF-8."""
+    """Not JSON, zeros after a crash of the machine, a byte that is not UTF-8, and no date."""
     good = msgspec.json.encode(line("a-1", 1000.0))
-    damaged = (good.replace(b"/d", b"/\xc3"), good.replace(b"begin", b"beg\xffn"), bytes(9), b"{")
+    damaged = (
+        good.replace(b"/d", b"/\xc3"),
+        good.replace(b"begin", b"beg\xffn"),
+        bytes(9),
+        b"{",
+        msgspec.json.encode(line("a-2", 1e300)),
+        msgspec.json.encode(line("a-2", -1.0)),
+    )
     path = tmp_path / journal._name(1000.0)
     for each in damaged:
         path.write_bytes(each + b"\n" + good + b"\n")
