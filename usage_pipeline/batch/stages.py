@@ -110,8 +110,7 @@ def _recommend(run: Run) -> None:
     counted = max(_HALF_LIVES * options.terms.half_life_days, _LEAST_DAYS)
     days = _newest_days(run, GOLD_USAGE_1S, counted)
     usage = UsageRows(run.spark, store.files(GOLD_USAGE_1S, days))
-    # On the days of this run, a broker may be down, or the controllers' logs may be missing.
-    brokers = run.requests_of(days).cluster_clients()
+    brokers = (run.requests or run.requests_of(days)).cluster_clients()
     config = valid(store.read(SILVER_QUOTA_CONFIG), days[0])
     configured = configured_kinds(config)
     run.entities = entities_in_words(configured, options.entity)

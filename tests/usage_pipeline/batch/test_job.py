@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.sidecar.requestlog.lines import line
 from tests.usage_pipeline.build import stored
 from tests.usage_pipeline.logs import pack
 from tests.usage_pipeline.small_logs import created, history, log, metadata
@@ -345,27 +344,6 @@ def test_unread_requests_of_a_log_refuse_recommendations(
     [reason] = refused(torn, torn, *others)
     assert reason is not None
     assert reason.startswith("9.09 % of the requests in the logs of broker 1 could not be read")
-
-
-def test_brokers_are_known_by_their_requests_of_all_days(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """A day's run recommends by the usage of all days; a broker may be silent on that day."""
-    logs, out = tmp_path / "logs", tmp_path / "tables"
-    stages = (*STAGES, Stage.REPLAY, Stage.RECOMMEND)
-    header = {"requestApiKey": 63, "requestApiVersion": 1, "clientId": "3"}
-    beat = line(
-        63,
-        time="2026-11-20 10:00:00,100",
-        requestHeader={**header, "requestApiKeyName": "BROKER_HEARTBEAT"},
-        principal="User:ANONYMOUS",
-    )
-    log(logs / "20", 1, *[f"{beat.decode()}\n"] * 20)
-    log(logs / "21", 1, *[metadata("2026-11-21 10:00:00,100")] * 20)
-    for day in ("20", "21"):
-        made(spark, out, logs / day, stages, candidates=2, entity="client-id")
-    refused = {each.entity: each.refused for each in stored(spark, out, GOLD_RECOMMENDATION)}
-    assert "own work" in refused["client-id=3"]
 
 
 @pytest.mark.parametrize(
