@@ -45,12 +45,12 @@ class _Found:
     Attributes:
         partitions: the partitions.
         left_out: why topics, or what groups read, could not be read.
-        not_freed: topic -> why a shorter retention would not free what it has.
+        not_counted: topic -> why what a shorter retention would free of it is not counted.
     """
 
     partitions: "Sequence[Stored]"
     left_out: Sequence[str]
-    not_freed: Mapping[str, str]
+    not_counted: Mapping[str, str]
 
 
 @click.command(
@@ -124,15 +124,15 @@ def command(
             "owners": [asdict(each) for each in by_owner],
             "topics": [asdict(each) for each in topics],
             "left_out": found.left_out,
-            "not_freed": dict(found.not_freed),
+            "not_counted": dict(found.not_counted),
         }
         click.echo(json.dumps(document, indent=2))
     else:
         _print(by_owner, topics, idle_s, retention_s)
-        if retention_s is not None and found.not_freed:
-            click.echo(f"A retention frees nothing of {len(found.not_freed):,} topics, such as:")
-            topic, why = min(found.not_freed.items())
-            click.echo(printable(f"  {topic}: {why}"))
+        if retention_s is not None and found.not_counted:
+            topic, why = min(found.not_counted.items())
+            count = f"Topics that the last column does not count: {len(found.not_counted):,}"
+            click.echo(printable(f"{count}, such as {topic}: {why}"))
     for line in found.left_out:
         click.echo(printable(f"Not read: {line}"), err=True)
     context.exit(2 if found.left_out else 0)
@@ -276,5 +276,5 @@ async def _examine(
     beyond = sorted(topic for topic, why in look.unsuitable.items() if why == BEYOND)
     too_many = [f"{len(beyond):,} topics, beyond what is read at once: use --topics"] * bool(beyond)
     failed = [f"{topic}: {why}" for topic, why in sorted(look.left_out.items())]
-    not_freed = {topic: why for topic, why in look.unsuitable.items() if why != BEYOND}
-    return _Found(partitions, [*failed, *silent, *too_many], not_freed)
+    not_counted = {topic: why for topic, why in look.unsuitable.items() if why != BEYOND}
+    return _Found(partitions, [*failed, *silent, *too_many], not_counted)

@@ -111,7 +111,7 @@ def read_quotas(value: object) -> Quotas:
         try:
             entity = Entity.of(entry["entity"])
             if entity in quotas:
-                raise ValueError("the entity is listed twice")  # noqa: TRY301
+                raise ValueError("the entity is listed twice")  # noqa: TRY301 - told like Entity.of's
             quotas[entity] = {
                 QuotaKey(key).value: _quota(number) for key, number in entry["quotas"].items()
             }
